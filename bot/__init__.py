@@ -1,0 +1,1 @@
+"""Everything that talks to people: the conversation, its cards and its platforms. It speaks HTTP to the runner."""

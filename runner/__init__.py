@@ -1,0 +1,1 @@
+"""Everything that touches the GPU host: facts, analysis, plans, commands, supervised runs, and the API over them."""

@@ -1,0 +1,1 @@
+"""Facts of this machine: accelerators, Python and torch, Quark, paths, disk."""

@@ -1,0 +1,1 @@
+"""Model source, configuration and tensor headers to a model analysis. Weights are never read."""

@@ -1,0 +1,1 @@
+"""A confirmed plan to the exact command; one module per entry point."""

@@ -1,0 +1,1 @@
+"""Self-contained programs for the quantization interpreter; the only place that may import the engine."""

@@ -1,0 +1,1 @@
+"""Runs: queue, folder, supervisor, log reading, verification."""

@@ -1,0 +1,1 @@
+"""The HTTP API, the daemon and the command line."""

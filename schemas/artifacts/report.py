@@ -1,0 +1,89 @@
+"""validation_report: what a finished run produced, held against what was planned."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Literal
+
+from pydantic import ConfigDict, Field
+
+from schemas.base import Document
+
+
+class FailureClass(StrEnum):
+    """What kind of thing failed."""
+
+    ENVIRONMENT = "environment"
+    LOAD = "load"
+    COMPATIBILITY = "compatibility"
+    MEMORY = "memory"
+    CONFIGURATION = "configuration"
+    QUANTIZATION = "quantization"
+    EXPORT = "export"
+    EVALUATION = "evaluation"
+    KILLED = "killed"
+    HOST = "host"
+    UNKNOWN = "unknown"
+
+
+class Check(Document):
+    """One thing that was looked at: `ok`, `failed`, or `skipped` with the reason in `detail`."""
+
+    name: str
+    outcome: Literal["ok", "failed", "skipped"]
+    detail: str
+
+
+class OutputFile(Document):
+    """A file of the quantized model."""
+
+    name: str
+    size_bytes: Annotated[int, Field(ge=0)]
+    mode: str = Field(description='Who may read it, as in "-rw-r-----".')
+
+
+class TensorCount(Document):
+    """How many tensors of one dtype the output holds, and their bytes."""
+
+    dtype: str
+    tensors: int
+    size_bytes: int
+
+
+class Perplexity(Document):
+    """Perplexity of the original and of the quantized model on the same tokens."""
+
+    dataset: str
+    tokens: int | None = Field(None, description="Number of tokens that were scored.")
+    original: float | None = None
+    quantized: float | None = None
+
+    @property
+    def change(self) -> float | None:
+        """Relative change, such as 0.02 for two percent worse; None while one of the two is missing."""
+        if self.original is None or self.quantized is None or self.original <= 0:
+            return None
+        return self.quantized / self.original - 1.0
+
+
+class ValidationReport(Document):
+    """The published validation_report, and what this project adds: checks, files, dtypes, size and perplexity."""
+
+    status: Literal["success", "partial", "failed"]
+    summary: str
+    evidence: list[str] = []
+    applied_fixes: list[str] = []
+    next_actions: list[str] = []
+    failure: FailureClass | None = Field(
+        None, alias="class", description="Only for failures: what kind of thing failed."
+    )
+    cause: str = ""
+    checks: list[Check] = []
+    output_dir: str = ""
+    files: list[OutputFile] = []
+    tensors: list[TensorCount] = []
+    size_bytes: int | None = Field(None, description="Bytes of all output files together.")
+    original_size_bytes: int | None = Field(None, description="Bytes of the original's files together.")
+    perplexity: Perplexity | None = None
+
+    model_config = ConfigDict(populate_by_name=True, serialize_by_alias=True)
