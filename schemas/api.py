@@ -1,0 +1,151 @@
+"""Requests, answers and problems of the runner's API (JSON over HTTP, by default on a unix socket)."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from schemas.artifacts.analysis import ModelAnalysis
+from schemas.artifacts.environment import EnvContext
+from schemas.artifacts.installation import PytorchInstallResult, QuarkInstallResult
+from schemas.artifacts.manifest import RunManifest, Sha256
+from schemas.artifacts.plan import Decision, Estimates, Finding, PlanChoices, QuantPlan
+from schemas.artifacts.workspace import WorkspaceContext
+from schemas.base import Document
+from schemas.catalog import Catalogue
+from schemas.runs import Run
+
+API_VERSION = 1
+
+ApprovedCheckpoint = Literal["analysis", "plan", "command"]
+
+
+class Problem(Document):
+    """RFC 9457 problem. `detail` is one sentence for a person, `hint` says what to do next."""
+
+    type: str = "about:blank"
+    title: str
+    status: int
+    detail: str
+    code: str
+    hint: str = ""
+
+
+class Health(Document):
+    """Whether the daemon lives, what it is, and what it is busy with."""
+
+    status: Literal["ok", "warming"]
+    version: str
+    api_version: int = API_VERSION
+    started_at: datetime
+    queued: int = 0
+    active: int = 0
+
+
+class EnvironmentAnswer(Document):
+    """Facts of the host and its quantization interpreter."""
+
+    env_context: EnvContext
+    pytorch_install_result: PytorchInstallResult
+    quark_install_result: QuarkInstallResult
+
+
+class Capabilities(Document):
+    """What may be asked of this runner."""
+
+    catalogue: Catalogue
+    entry_points: dict[str, str] = Field(description="Usable entry points and where they were found.")
+    model_roots: list[str]
+    output_roots: list[str]
+    datasets: list[str] = Field(description="Calibration datasets that the mirror holds.")
+    hub: bool
+    remote_code: bool
+    engine: str
+
+
+class IntakeRequest(Document):
+    """Ask for an analysis of a model."""
+
+    model: Annotated[str, Field(min_length=1, max_length=4096)]
+    revision: str | None = None
+    trust_remote_code: bool = False
+    output_dir: str | None = None
+    depth: Literal["headers", "modules"] = "headers"
+
+
+class IntakeAnswer(Document):
+    """The validated workspace, the analysis, and the analysis' digest."""
+
+    workspace_context: WorkspaceContext
+    model_analysis: ModelAnalysis
+    digest: Sha256
+
+
+class PlanRequest(Document):
+    """Ask for a plan."""
+
+    model_analysis: ModelAnalysis
+    request: PlanChoices = PlanChoices()
+
+
+class PlanAnswer(Document):
+    """The plan; its decisions, findings and estimates stand beside it for readers that want only those."""
+
+    quant_plan: QuantPlan
+    decisions: list[Decision]
+    findings: list[Finding]
+    estimates: Estimates
+    digest: Sha256
+
+
+class ManifestRequest(Document):
+    """Ask for the exact command."""
+
+    model_analysis: ModelAnalysis
+    quant_plan: QuantPlan
+    output_dir: Annotated[str, Field(min_length=1, max_length=4096)]
+
+
+class ManifestAnswer(Document):
+    """The manifest and its digest."""
+
+    run_manifest: RunManifest
+    digest: Sha256
+
+
+class Approval(Document):
+    """A person's yes to exactly one document."""
+
+    checkpoint: ApprovedCheckpoint
+    digest: Sha256
+    by: Annotated[str, Field(min_length=1, max_length=200)]
+    at: datetime
+    where: str = ""
+
+
+class RunSubmission(Document):
+    """Ask to run a manifest that was approved. The same key is the same run, however often it is sent."""
+
+    run_manifest: RunManifest
+    approvals: list[Approval]
+    key: Annotated[str, Field(min_length=1, max_length=200)]
+
+
+class CancelRequest(Document):
+    """Ask to end a run for good."""
+
+    by: Annotated[str, Field(min_length=1, max_length=200)] = "somebody"
+    reason: str = ""
+
+
+class RunList(Document):
+    """Runs, newest first."""
+
+    runs: list[Run]
+
+
+def problem_json(problem: Problem) -> dict[str, Any]:
+    """The problem as the JSON object that goes over the wire (media type application/problem+json)."""
+    return problem.model_dump(mode="json")
