@@ -19,7 +19,7 @@ def main() -> None:
     """Write every schema and remove files of models that are gone."""
     FOLDER.mkdir(exist_ok=True)
     wanted = {f"{name}.schema.json": text_of(name) for name in MODELS}
-    for stale in set(path.name for path in FOLDER.glob("*.schema.json")) - set(wanted):
+    for stale in {path.name for path in FOLDER.glob("*.schema.json")} - set(wanted):
         (FOLDER / stale).unlink()
     for name, text in wanted.items():
         (FOLDER / name).write_text(text, encoding="utf-8")
