@@ -13,6 +13,7 @@ import rfc8785
 from pydantic import BaseModel
 
 _LARGEST_EXACT_INTEGER = 2**53 - 1
+_EXPONENT_FROM = 1e21  # from here on RFC 8785 writes an exponent, which reads back as a float
 
 
 def canonical(document: BaseModel | dict[str, Any] | list[Any]) -> bytes:
@@ -41,4 +42,7 @@ def _exact(value: Any) -> Any:
         return [_exact(item) for item in value]
     if isinstance(value, int) and not isinstance(value, bool) and abs(value) > _LARGEST_EXACT_INTEGER:
         return str(value)
+    if isinstance(value, float) and value.is_integer() and _LARGEST_EXACT_INTEGER < abs(value) < _EXPONENT_FROM:
+        # Written without a fraction, it would be read back as an integer of that size.
+        return str(int(value))
     return value

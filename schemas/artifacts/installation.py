@@ -27,7 +27,7 @@ class PytorchInstallResult(Document):
     accelerator_tag: str | None
     torchvision_version: str | None = None
     torchaudio_version: str | None = None
-    verification: PytorchVerification | None = None
+    verification: PytorchVerification
     failure_reason: str | None = None
 
 
@@ -65,8 +65,8 @@ class QuarkInstallResult(Document):
 
     status: Status
     quark_version: str | None
-    environment: QuarkEnvironment | None = None
+    environment: QuarkEnvironment
     extras_installed: QuarkExtras = QuarkExtras()
-    verification: QuarkVerification | None = None
+    verification: QuarkVerification
     entry_points: dict[str, str] = Field({}, description="Entry point to the path it was found at.")
     failure_reason: str | None = None
