@@ -3,6 +3,7 @@
 RunnerError                 code, message for the person, hint
 ├── Refused                 the request is understood and must not be done
 │   ├── BadRequest          a document or value is not what it has to be; says where
+│   │   └── TooLarge        a request is larger than this runner reads
 │   ├── DigestMismatch      approved one thing, asked for another
 │   ├── Changed             model, script, versions or settings differ from what was approved
 │   ├── OutsideRoots        a path leaves the folders that runner.yaml allows
@@ -41,6 +42,12 @@ class BadRequest(Refused):
     """A document or value is not what it has to be; the message says where."""
 
     status = 400
+
+
+class TooLarge(BadRequest):
+    """A request is larger than this runner reads."""
+
+    status = 413
 
 
 class DigestMismatch(Refused):

@@ -75,6 +75,7 @@ class LimitSettings(_Section):
     request_bytes: int = Field(8 * 2**20, ge=1024)
     grace_seconds: float = Field(10.0, ge=0, description="Between TERM and KILL when a run is cancelled.")
     probe_seconds: float = Field(300.0, gt=0, description="For one probe of the quantization interpreter.")
+    check_seconds: float = Field(1800.0, gt=0, description="For loading a quantized model again after its run.")
     disk_reserve_bytes: int = Field(2**30, ge=0, description="Free space that a run must leave.")
     queue: int = Field(100, ge=1, description="Runs that may wait.")
 

@@ -16,6 +16,7 @@ from jsonschema.exceptions import best_match
 from pydantic import BaseModel, ValidationError
 
 from schemas.api import (
+    CancelRequest,
     Capabilities,
     EnvironmentAnswer,
     Health,
@@ -33,7 +34,7 @@ from schemas.artifacts.analysis import ModelAnalysis
 from schemas.artifacts.environment import EnvContext
 from schemas.artifacts.installation import PytorchInstallResult, QuarkInstallResult
 from schemas.artifacts.manifest import RunManifest
-from schemas.artifacts.plan import QuantPlan
+from schemas.artifacts.plan import PlanChoices, QuantPlan
 from schemas.artifacts.report import ValidationReport
 from schemas.artifacts.session import SessionContext
 from schemas.artifacts.workspace import WorkspaceContext
@@ -73,12 +74,14 @@ _API: tuple[type[BaseModel], ...] = (
     ManifestRequest,
     ManifestAnswer,
     RunSubmission,
+    CancelRequest,
     RunList,
     Problem,
 )
 MODELS: dict[str, type[BaseModel]] = {
     **{name: kind.model for name, kind in ARTIFACTS.items()},
     "catalogue": Catalogue,
+    "plan_choices": PlanChoices,
     "run": Run,
     "run_event": RunEvent,
     **{f"api.{model.__name__}": model for model in _API},

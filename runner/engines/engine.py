@@ -1,0 +1,166 @@
+"""What an engine is, and what it tells of a run.
+
+An engine starts the supervisor of a run somewhere. From then on the run's folder tells everything: an engine that
+crashes, restarts or forgets loses nothing. Engines know a folder only by the protocol here, which
+`runner.runs.folder.RunFolder` implements: runs use engines, not the reverse.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, Protocol
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class Written(BaseModel):
+    """A document of a run's folder. It may say more than is known here: a supervisor can be newer than its reader."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class ProcessName(Written):
+    """What names a process of one host for good; a pid alone may be used again. Ticks are 1/100 s since that boot."""
+
+    boot_id: str
+    pid: Annotated[int, Field(ge=1)]
+    start_ticks: Annotated[int, Field(ge=0)]
+
+
+class Begun(ProcessName):
+    """begun.json: the supervisor that took this run."""
+
+    wall: datetime
+    monotonic: float
+
+
+class Child(ProcessName):
+    """child.json: the process that became the command."""
+
+
+class Cancel(Written):
+    """cancel.json: who wants the run to end, and why."""
+
+    by: str
+    at: datetime
+    reason: str = ""
+
+
+class Exit(Written):
+    """exit.json: how the run ended."""
+
+    exit_code: int | None = Field(None, description="Exit status; -N when signal N ended it; None when it never ran.")
+    cancelled: bool
+    ended_by: str | None = Field(
+        None, description='Why the supervisor ended it: "cancel.json", "SIGTERM", "SIGINT" or "time_limit".'
+    )
+    could_not_start: str | None = Field(None, description="Why the command could not be executed, in a sentence.")
+    started_at: datetime | None = None
+    ended_at: datetime
+    seconds: float = Field(description="From the start until nothing of the run was left, by the monotonic clock.")
+    stragglers: int = Field(0, description="Processes that outlived the command and had to be ended.")
+    max_rss_bytes: int = Field(0, description="Resident memory of the largest single process at its peak.")
+    cpu_seconds: float = Field(0.0, description="User and system time of all processes of the run.")
+
+    @property
+    def timed_out(self) -> bool:
+        """Whether the run's time limit ended it."""
+        return self.ended_by == "time_limit"
+
+
+@dataclass(frozen=True)
+class NotBegun:
+    """No supervisor has begun this run; nothing of it ever ran."""
+
+
+@dataclass(frozen=True)
+class CancelledBeforeStart:
+    """Somebody ended the run before its command was started; nothing of it ever ran."""
+
+    cancel: Cancel | None
+    """None when a signal to the supervisor asked for it, or when cancel.json cannot be read."""
+
+
+@dataclass(frozen=True)
+class Running:
+    """A supervisor holds the folder's lock. That is so until the last process of the run is gone."""
+
+    cancelling: bool
+    child: Child | None = None
+    """None in the instant before the command is forked."""
+
+
+@dataclass(frozen=True)
+class Exited:
+    """The run ended and its supervisor told how."""
+
+    exit: Exit
+
+
+@dataclass(frozen=True)
+class Lost:
+    """The run began, and its supervisor is gone without telling the outcome: killed, or the host went down.
+
+    Processes of it may still compute: `end_orphans`. A run is never begun again.
+    """
+
+    begun: Begun | None
+    """None when begun.json cannot be read."""
+    child: Child | None
+    """None when the command was never executed, or when child.json cannot be read."""
+
+
+@dataclass(frozen=True)
+class Unreadable:
+    """The folder cannot be read, or exit.json is damaged: what became of the run is not known."""
+
+    why: str
+
+
+Observed = NotBegun | CancelledBeforeStart | Running | Exited | Lost | Unreadable
+
+
+class SupervisedFolder(Protocol):
+    """A run's folder, as far as an engine needs it."""
+
+    @property
+    def path(self) -> Path:
+        """Absolute path."""
+
+    @property
+    def supervisor(self) -> Path:
+        """The supervisor's script, to be started as `python -I -S SCRIPT FOLDER`."""
+
+    def has_begun(self) -> bool:
+        """Whether a supervisor took this run, now or at any time before."""
+
+    def observe(self) -> Observed:
+        """What became of the run."""
+
+    def ask_cancel(self, by: str, reason: str, at: str) -> None:
+        """Leave the request to end this run; the first one counts. `at` is ISO 8601. Raises Broken."""
+
+    def end_orphans(self, grace_seconds: float) -> int:
+        """End what a lost run left on this host; the number of processes. Raises Conflict and Broken."""
+
+
+class Engine(Protocol):
+    """Where runs compute."""
+
+    async def submit(
+        self, folder: SupervisedFolder, env: Mapping[str, str], *, keep_open: Sequence[int] = ()
+    ) -> Observed:
+        """Start the run's supervisor, unless the run has begun already; what the folder says then.
+
+        `env` is the whole environment of the command; it is never written to disk. `keep_open` are descriptors that
+        stay open in every process of the run, such as the lock of a GPU. Raises Broken when nothing was started.
+        """
+
+    async def state(self, folder: SupervisedFolder) -> Observed:
+        """What became of the run."""
+
+    async def cancel(self, folder: SupervisedFolder, by: str, reason: str) -> Observed:
+        """Ask for the end of a run that has not ended; what the folder says then. Raises Broken."""

@@ -1,0 +1,104 @@
+"""The engine of a single host: each run is a supervisor that this process starts, independent from then on."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping, Sequence
+
+from runner.clock import Clock, SystemClock
+from runner.engines.engine import NotBegun, Observed, Running, SupervisedFolder
+from runner.errors import Broken
+
+START_SECONDS = 30.0
+LOOK_SECONDS = 0.005
+
+# What the supervisor's exit status says where it could say nothing else: on a full disk its own words are lost too.
+_REFUSALS = {
+    2: "launch.json or this host is not fit.",
+    3: "another supervisor holds the lock.",
+    5: "the run's folder cannot be written; is its disk full?",
+}
+
+
+class LocalEngine:
+    """Starts supervisors on this host. It keeps nothing: the next daemon knows as much from the folders."""
+
+    def __init__(self, *, clock: Clock | None = None, start_seconds: float = START_SECONDS) -> None:
+        """`clock` dates cancellations; `start_seconds` is how long `submit` waits for a supervisor to begin."""
+        self._clock = clock or SystemClock()
+        self._start_seconds = start_seconds
+
+    async def submit(
+        self, folder: SupervisedFolder, env: Mapping[str, str], *, keep_open: Sequence[int] = ()
+    ) -> Observed:
+        """Start the supervisor and return when the run has begun, or when the supervisor ended.
+
+        Asking twice is safe, also from two daemons: of two supervisors one gets the lock, and begun.json stops every
+        later one. Raises Broken when nothing was started.
+        """
+        if folder.has_begun():
+            return folder.observe()
+        # Not in a thread: the descriptors to keep open must not be closed by a cancelled caller meanwhile.
+        process = _start(folder, env, keep_open)
+        last = time.monotonic() + self._start_seconds
+        while not folder.has_begun():
+            if process.returncode is not None and not folder.has_begun():
+                said = _last_words(folder) or _REFUSALS.get(process.returncode, "it said nothing.")
+                hint = "Nothing was started; it is safe to submit the run again."
+                raise Broken("not_started", f"The supervisor ended with {process.returncode}: {said}", hint)
+            if time.monotonic() > last:
+                hint = "It may still begin: look at the run again before submitting it again."
+                raise Broken("not_begun", f"The supervisor did not begin within {self._start_seconds:g} s.", hint)
+            await asyncio.sleep(LOOK_SECONDS)
+        return folder.observe()
+
+    async def state(self, folder: SupervisedFolder) -> Observed:
+        """What became of the run."""
+        return folder.observe()
+
+    async def cancel(self, folder: SupervisedFolder, by: str, reason: str) -> Observed:
+        """Ask for the end of a run that has not ended; what the folder says then. Raises Broken."""
+        if isinstance(folder.observe(), NotBegun | Running):
+            folder.ask_cancel(by, reason, self._clock.now().isoformat())
+        return folder.observe()
+
+    async def end_orphans(self, folder: SupervisedFolder, grace_seconds: float = 5.0) -> int:
+        """End what a lost run left on this host; the number of processes. Raises Conflict and Broken."""
+        return await asyncio.to_thread(folder.end_orphans, grace_seconds)
+
+
+def _start(folder: SupervisedFolder, env: Mapping[str, str], keep_open: Sequence[int]) -> subprocess.Popen[bytes]:
+    """Start the supervisor in a session of its own: no signal to the daemon, its group or its terminal reaches it.
+
+    It stays a child of this process, to know why it ended, and a small thread waits for it, so that it does not stay a
+    zombie. asyncio's own subprocesses do not fit: closing the event loop kills them. When this process dies the
+    supervisor becomes a child of init.
+    """
+    try:
+        with (folder.path / "supervisor.log").open("ab") as words:
+            process = subprocess.Popen(
+                [sys.executable, "-I", "-S", str(folder.supervisor), str(folder.path)],
+                stdin=subprocess.DEVNULL,
+                stdout=words,
+                stderr=words,
+                env=dict(env),
+                cwd=folder.path,
+                start_new_session=True,
+                close_fds=True,
+                pass_fds=tuple(keep_open),
+            )
+    except OSError as error:
+        hint = "Look at free memory, processes and disk space of the host."
+        raise Broken("not_started", f"No supervisor can be started for {folder.path.name}: {error}.", hint) from error
+    threading.Thread(target=process.wait, name=f"reap {process.pid}", daemon=True).start()
+    return process
+
+
+def _last_words(folder: SupervisedFolder) -> str:
+    """The last line that the supervisor said; empty when it said nothing."""
+    lines = (folder.path / "supervisor.log").read_text("utf-8", "replace").splitlines()
+    return lines[-1] if lines else ""

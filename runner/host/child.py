@@ -1,0 +1,92 @@
+"""A child process that can neither block the event loop nor outstay its time."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import signal
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+_LONGEST_OUTPUT = 8 * 2**20
+_LONGEST_ERRORS = 64 * 2**10
+_PIPES_SECONDS = 2.0
+_SECRET = re.compile(r"TOKEN|SECRET|PASSWORD|CREDENTIAL|API_KEY", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class ChildResult:
+    """How a child ended: its exit status (-N for signal N), the head of stdout and the tail of stderr."""
+
+    status: int
+    output: str
+    errors: str
+
+    @property
+    def last_line(self) -> str:
+        """The last line that it wrote to stderr: Python's error message."""
+        lines = [line.strip() for line in self.errors.splitlines() if line.strip()]
+        return "".join(character for character in lines[-1] if character.isprintable())[:300] if lines else ""
+
+
+def probe_environment(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """The environment of a probe: ours without secrets, asking no Hub and importing nothing from where it stands."""
+    kept = {name: value for name, value in environment.items() if not _SECRET.search(name)}
+    return {**kept, "HF_HUB_OFFLINE": "1", "PYTHONUNBUFFERED": "1", "PYTHONSAFEPATH": "1", "PYTHONUTF8": "1"}
+
+
+async def run_child(
+    argv: Sequence[str], *, timeout_seconds: float, environment: Mapping[str, str], folder: Path
+) -> ChildResult:
+    """Run a program to its end. Raises OSError when it cannot be started and TimeoutError when it takes too long.
+
+    The child leads a process group of its own, of which nothing is left afterwards, whether it ended, took too long or
+    the caller was cancelled.
+    """
+    process = await asyncio.create_subprocess_exec(
+        *argv,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        env=dict(environment),
+        cwd=folder,
+        start_new_session=True,
+    )
+    assert process.stdout is not None
+    assert process.stderr is not None
+    output = asyncio.ensure_future(_head(process.stdout))
+    errors = asyncio.ensure_future(_tail(process.stderr))
+    try:
+        async with asyncio.timeout(timeout_seconds):
+            status = await process.wait()
+    finally:
+        # Also after a good end: a grandchild could still hold the pipes open.
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        read, _ = await asyncio.wait((output, errors), timeout=_PIPES_SECONDS)
+        output.cancel()
+        errors.cancel()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_PIPES_SECONDS):
+                await process.wait()
+    texts = [part.result().decode("utf-8", "replace") if part in read else "" for part in (output, errors)]
+    return ChildResult(status, *texts)
+
+
+async def _head(stream: asyncio.StreamReader) -> bytes:
+    """The first bytes of a stream; the rest is read too, since a full pipe would stop the child."""
+    kept = bytearray()
+    while piece := await stream.read(2**16):
+        kept += piece[: max(0, _LONGEST_OUTPUT - len(kept))]
+    return bytes(kept)
+
+
+async def _tail(stream: asyncio.StreamReader) -> bytes:
+    kept = bytearray()
+    while piece := await stream.read(2**16):
+        kept += piece
+        del kept[: max(0, len(kept) - _LONGEST_ERRORS)]
+    return bytes(kept)

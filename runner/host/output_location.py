@@ -1,0 +1,172 @@
+"""Where a quantized model goes: the state of that place, and whether it can be used."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from runner.errors import Conflict, OutsideRoots, Refused
+from runner.host.paths import checked_name, listed, nearest_existing, resolved, root_of
+from runner.settings import RunnerSettings
+from schemas.artifacts.workspace import OutputState
+
+_PROPOSALS = 1000
+
+
+@dataclass(frozen=True)
+class OutputLocation:
+    """A place for a quantized model, links resolved.
+
+    `parent_writable` speaks of the closest folder that exists; `free_bytes` of the file system that holds it, as far as
+    the runner's user may fill it.
+    """
+
+    asked: str
+    path: Path
+    root: Path
+    state: OutputState
+    exists: bool
+    parent_writable: bool
+    free_bytes: int | None
+
+    @property
+    def usable(self) -> bool:
+        """Whether a run may write there."""
+        return self.path != self.root and self.state in {OutputState.ABSENT, OutputState.EMPTY} and self.parent_writable
+
+
+def examine_output(asked: str | None, model: Path, settings: RunnerSettings, name: str | None = None) -> OutputLocation:
+    """What stands where a model shall go. Nothing is written.
+
+    Without `asked` a free place is proposed: `<first output root>/<name of the model>-quantized`, numbered when that
+    is taken. A relative path is meant beneath the first root. Raises bad_output_name, no_output_roots and
+    output_outside_roots; all other obstacles are in the answer, for `check_output` to refuse.
+    """
+    roots = settings.outputs.roots
+    if asked is not None:
+        asked = checked_name(asked, "output folder", "bad_output_name")
+    if not roots:
+        raise Refused(
+            "no_output_roots",
+            "This runner has no output folders, so no quantized model can be kept.",
+            "Set outputs.roots in runner.yaml to the folders that may receive models.",
+        )
+    if asked is None:
+        asked = str(_proposal(roots[0], name or model.name, model))
+    path = resolved(roots[0] / asked)
+    root = root_of(path, roots)
+    if root is None:
+        raise OutsideRoots(
+            "output_outside_roots",
+            f"The output folder {path} is outside the output folders of this runner.",
+            f"Quantized models may go to {listed(roots)}.",
+        )
+    place = nearest_existing(path)
+    return OutputLocation(
+        asked=asked,
+        path=path,
+        root=root,
+        state=_state(path, model),
+        exists=os.path.lexists(path),
+        parent_writable=place.is_dir() and os.access(place, os.W_OK | os.X_OK, effective_ids=True),
+        free_bytes=_free(place),
+    )
+
+
+def check_output(output: OutputLocation) -> None:
+    """Refuse a place that cannot take a model.
+
+    Codes: output_is_root, output_is_file, output_not_empty, output_equals_model, output_inside_model,
+    output_above_model, output_not_writable.
+    """
+    path, elsewhere = output.path, f"Name another folder in {output.root}."
+    sentence = {
+        OutputState.FILE: f"The output {path} is a file.",
+        OutputState.NOT_EMPTY: f"The output folder {path} is not empty, and nothing in it may be overwritten.",
+        OutputState.EQUALS_MODEL: f"The output folder {path} is the model folder itself.",
+        OutputState.INSIDE_MODEL: f"The output folder {path} is inside the model folder.",
+        OutputState.ABOVE_MODEL: f"The output folder {path} holds the model folder.",
+    }.get(output.state)
+    code = "output_is_file" if output.state is OutputState.FILE else f"output_{output.state}"
+    if sentence:
+        raise (Conflict if output.state is OutputState.NOT_EMPTY else Refused)(code, sentence, elsewhere)
+    if path == output.root:
+        raise Refused(
+            "output_is_root", f"{path} is an output root itself.", f"Name a folder in it, as {path}/my-model."
+        )
+    if not output.parent_writable:
+        place = nearest_existing(path)
+        raise Refused(
+            "output_not_writable",
+            f"The runner may not write to {place}, where {path} shall go."
+            if place.is_dir()
+            else f"{place} is a file, so {path} cannot be made.",
+            "Give the runner's user write access, or name another folder.",
+        )
+
+
+def check_disk(output: OutputLocation, needed_bytes: int, reserve_bytes: int) -> None:
+    """Refuse [disk_full] when fewer than `needed_bytes` are free beyond the reserve. Unknown free space passes."""
+    if output.free_bytes is None or needed_bytes <= output.free_bytes - reserve_bytes:
+        return
+    raise Refused(
+        "disk_full",
+        f"The run needs {gigabytes(needed_bytes)} at {output.path}, and {gigabytes(output.free_bytes)} are free, "
+        f"of which {gigabytes(reserve_bytes)} stay reserved.",
+        "Free some space, or name an output folder on another disk.",
+    )
+
+
+def gigabytes(count: int) -> str:
+    """Bytes for a person: in GB (10^9 bytes), or MB below one."""
+    return f"{count / 1e9:.1f} GB" if count >= 1e9 else f"{count / 1e6:.0f} MB"
+
+
+def _proposal(root: Path, name: str, model: Path) -> Path:
+    wanted = root / f"{name}-quantized"
+    numbered = (wanted, *(wanted.with_name(f"{wanted.name}-{number}") for number in range(2, _PROPOSALS)))
+    free = (path for path in numbered if _state(resolved(path), model) in {OutputState.ABSENT, OutputState.EMPTY})
+    return next(free, wanted)
+
+
+def _state(path: Path, model: Path) -> OutputState:
+    if path == model or _same(path, model):
+        return OutputState.EQUALS_MODEL
+    if model in path.parents or any(_same(place, model) for place in path.parents):
+        return OutputState.INSIDE_MODEL
+    if path in model.parents or any(_same(place, path) for place in model.parents):
+        return OutputState.ABOVE_MODEL
+    if not os.path.lexists(path):
+        return OutputState.ABSENT
+    if not path.is_dir():
+        return OutputState.FILE
+    return OutputState.NOT_EMPTY if _holds_anything(path) else OutputState.EMPTY
+
+
+def _same(one: Path, other: Path) -> bool:
+    """Whether two paths are one folder, which bind mounts allow without any link."""
+    try:
+        return one.samefile(other)
+    except OSError:
+        return False
+
+
+def _holds_anything(folder: Path) -> bool:
+    def entries() -> Iterator[str]:
+        with os.scandir(folder) as found:
+            yield from (entry.name for entry in found)
+
+    try:
+        return next(entries(), None) is not None
+    except OSError:
+        return True  # what may not be looked into may hold something
+
+
+def _free(place: Path) -> int | None:
+    try:
+        return shutil.disk_usage(place).free
+    except OSError:
+        return None

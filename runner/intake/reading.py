@@ -1,0 +1,70 @@
+"""Read small files of a model folder that anybody may have written: bounded, and never waiting for anything."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from runner.errors import NotHere, Refused
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[tuple[int, int]]:
+    """The file descriptor and size in bytes of a regular file.
+
+    Raises NotHere [file_missing], or Refused [file_not_readable] for what may not be opened and for folders, pipes and
+    devices, which could make the reader wait or read for ever.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        raise NotHere("file_missing", f"{path} does not exist.", "Complete the model folder.") from None
+    except OSError as error:
+        raise Refused(
+            "file_not_readable",
+            f"{path} cannot be read: {error.strerror}.",
+            "Give the runner's user read access to the model folder and its files.",
+        ) from None
+    try:
+        facts = os.fstat(descriptor)
+        if not stat.S_ISREG(facts.st_mode):
+            raise Refused("file_not_readable", f"{path} is not a regular file.", "Replace it by the file itself.")
+        yield descriptor, facts.st_size
+    finally:
+        os.close(descriptor)
+
+
+def read_object(path: Path, limit_bytes: int, code: str) -> dict[str, Any]:
+    """The JSON object in a file. Raises Refused with `code` when it is too large, not JSON, or not an object."""
+    hint = f"Download {path.name} again, or repair it."
+    with opened(path) as (descriptor, size):
+        if size > limit_bytes:
+            raise Refused(code, f"{path} is {size} bytes long; such a file has at most {limit_bytes}.", hint)
+        data = read_fully(descriptor, size, 0)
+    try:
+        document = json.loads(data.decode("utf-8"))
+    except UnicodeDecodeError:
+        raise Refused(code, f"{path} is not UTF-8 text.", hint) from None
+    except json.JSONDecodeError as error:
+        where = f"line {error.lineno}, column {error.colno}"
+        raise Refused(code, f"{path} is not JSON: {error.msg} at {where}.", hint) from None
+    except (ValueError, RecursionError):  # a number of thousands of digits, or nesting without end
+        raise Refused(code, f"{path} is JSON that cannot be read.", hint) from None
+    if not isinstance(document, dict):
+        raise Refused(code, f"{path} has to hold a JSON object.", hint)
+    return document
+
+
+def read_fully(descriptor: int, count: int, offset: int) -> bytes:
+    """Up to `count` bytes from an offset; fewer only where the file ends."""
+    pieces: list[bytes] = []
+    while count > 0 and (piece := os.pread(descriptor, count, offset)):
+        pieces.append(piece)
+        count -= len(piece)
+        offset += len(piece)
+    return b"".join(pieces)

@@ -1,0 +1,154 @@
+"""Analysis and plan to the manifest of a run: the exact command and all that it is bound to."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+from runner.errors import BadRequest, Changed, DigestMismatch, Refused
+from runner.intake.files import differences
+from runner.manifest.command import argument_list, chosen_entry_point, find_entry_point
+from runner.manifest.context import ManifestContext
+from runner.manifest.environment import fixed_variables, secret_names
+from runner.planning import find_findings
+from runner.planning.estimates import estimate
+from schemas.artifacts.analysis import FileFact, ModelAnalysis
+from schemas.artifacts.manifest import (
+    Checkpoint,
+    EntryPoint,
+    ManifestInputs,
+    ManifestOutputs,
+    RunManifest,
+    Step,
+)
+from schemas.artifacts.plan import QuantPlan, Severity
+from schemas.digest import digest, short
+
+CHECKPOINTS = [
+    Checkpoint(id="analysis", reason="Is the model what you think it is? Everything else rests on this."),
+    Checkpoint(id="plan", reason="Every decision and what is known about it, before time is spent."),
+    Checkpoint(id="command", reason="Nothing runs without a yes to exactly this command."),
+    Checkpoint(id="result", reason="The verified result is taken over only when somebody accepts it."),
+]
+_SHOWN = 3  # sentences about changed files in one message
+
+
+def make_manifest(analysis: ModelAnalysis, plan: QuantPlan, output_dir: str, context: ManifestContext) -> RunManifest:
+    """The manifest of a run, or a refusal that says why there is none.
+
+    The findings are made again: those of the document are what a person saw, not what this runner believes. Raises
+    DigestMismatch [analysis_mismatch] for a plan made from another analysis, Changed [model_changed] when the model's
+    files are not those of the analysis, Refused [plan_blocked], and what `command` raises. The only thing written is
+    our own script, under its digest.
+    """
+    _check_origin(analysis, plan)
+    check_files(analysis.size.files, context.model_files)
+    _check_findings(analysis, plan, context)
+    entry = find_entry_point(plan, context)
+    argv = argument_list(plan, analysis, output_dir, entry, context)
+    expected = _expected_files(plan, analysis, entry)
+    output = argv[argv.index("--output_dir") + 1]
+    return RunManifest(
+        made_by=context.made_by,
+        inputs=ManifestInputs(
+            model_path=analysis.model.model_path,
+            model_source=analysis.model.source,
+            model_revision=analysis.model.revision,
+            analysis_digest=digest(analysis),
+            plan_digest=digest(plan),
+            model_analysis=analysis,
+            quant_plan=plan,
+        ),
+        outputs=ManifestOutputs(output_dir=output, expected_files=expected),
+        checkpoints=CHECKPOINTS,
+        blocked_by=[],
+        steps=_steps(analysis, argv, expected),
+        argv=argv,
+        command=shlex.join(argv),
+        environment=fixed_variables(context.settings, entry),
+        secrets=secret_names(context.settings),
+        entry_point=entry,
+        versions=context.versions,
+        model_files=context.model_files,
+        dataset_files=context.dataset_files,
+    )
+
+
+def check_files(before: list[FileFact], now: list[FileFact]) -> None:
+    """Raises Changed [model_changed] with what changed of the model's files."""
+    sentences = differences(before, now)
+    if sentences:
+        raise Changed("model_changed", f"The model changed: {first_of(sentences)}", "Analyse it again.")
+
+
+def first_of(sentences: list[str]) -> str:
+    """The first few sentences as one text."""
+    rest = len(sentences) - _SHOWN
+    return " ".join(sentences[:_SHOWN]) + (f" ({rest} more files differ.)" if rest > 0 else "")
+
+
+def _check_origin(analysis: ModelAnalysis, plan: QuantPlan) -> None:
+    made_from = digest(analysis)
+    if plan.model.analysis_digest != made_from:
+        raise DigestMismatch(
+            "analysis_mismatch",
+            f"The plan was made from analysis {short(plan.model.analysis_digest)}, and this is {short(made_from)}.",
+            "Plan again from this analysis.",
+        )
+    of = (plan.model.model_path, plan.model.model_type)
+    if of != (analysis.model.model_path, analysis.model.model_type):
+        raise BadRequest(
+            "plan_inconsistent", "The plan names another model than the analysis that it was made from.", "Plan again."
+        )
+
+
+def _check_findings(analysis: ModelAnalysis, plan: QuantPlan, context: ManifestContext) -> None:
+    chosen = chosen_entry_point(plan, context)
+    now = {
+        "entry_point": chosen.value,
+        "estimates": estimate(plan, analysis, context.catalogue, context.host),
+    }
+    findings = find_findings(plan.model_copy(update=now), analysis, context.catalogue, context.host)
+    blocking = [finding for finding in findings if finding.severity is Severity.BLOCKS]
+    if blocking:
+        first, rest = blocking[0], len(blocking) - 1
+        codes = ", ".join(dict.fromkeys(finding.code for finding in blocking[1:]))
+        more = f" {rest} more: {codes}." if rest else ""
+        raise Refused("plan_blocked", f"This plan cannot run: {first.message}{more}", first.hint)
+
+
+def _expected_files(plan: QuantPlan, analysis: ModelAnalysis, entry: EntryPoint) -> list[str]:
+    """Files that the run should leave in the output folder, as patterns: large weights come in several files."""
+    present = {Path(file.name).name for file in analysis.size.files}
+    expected = ["config.json"]
+    if plan.model_export == "hf_format":
+        expected += ["model*.safetensors", "tokenizer_config.json"]
+        expected += [name for name in ("tokenizer.json", "generation_config.json") if name in present]
+    else:
+        expected = [f"*.{plan.model_export}"]
+    return expected + (["quark_profile.yaml"] if entry.name == "quantize_quark" else [])
+
+
+def _steps(analysis: ModelAnalysis, argv: list[str], expected: list[str]) -> list[Step]:
+    """The workflow's steps. Only the run's command is executed from here; the others say how each document is made."""
+
+    def ours(*words: str) -> str:
+        return shlex.join(["ptq-runner", *words])
+
+    return [
+        Step(
+            name="intake",
+            kind="analyze",
+            command=ours("intake", analysis.model.model_path),
+            produces=["model_analysis.json"],
+        ),
+        Step(name="plan", kind="plan", command=ours("plan", "model_analysis.json"), produces=["quant_plan.json"]),
+        Step(
+            name="manifest",
+            kind="generate",
+            command=ours("manifest", "quant_plan.json"),
+            produces=["run_manifest.yaml"],
+        ),
+        Step(name="quantize", kind="run", command=shlex.join(argv), argv=argv, produces=expected),
+        Step(name="verify", kind="validate", command=ours("show", "RUN"), produces=["validation_report.json"]),
+    ]

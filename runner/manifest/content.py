@@ -1,0 +1,114 @@
+"""Scripts of ours under their own digest, so that the command that was shown is the command that runs.
+
+    <state_dir>/content/<sha256>/<name>
+
+A file is written once, made durable, and never changed: its folder's name says what must be in it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import mkstemp
+
+from runner.errors import Broken, Changed, NotHere
+
+_READ_ONLY = 0o444
+_BLOCK = 1 << 20
+_AGAIN = "Make a new manifest; remove that folder of the content store first when it was damaged."
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A file of the store."""
+
+    path: Path
+    sha256: str
+
+
+def digest_of(path: Path) -> str:
+    """SHA-256 of a file's content. Raises NotHere where it cannot be read."""
+    found = hashlib.sha256()
+    try:
+        with path.open("rb") as file:
+            while block := file.read(_BLOCK):
+                found.update(block)
+    except OSError as error:
+        raise NotHere("file_missing", f"{path} cannot be read: {error.strerror}.") from None
+    return found.hexdigest()
+
+
+class ContentStore:
+    """Files by their content. Several processes may keep the same file at once."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def keep(self, path: Path) -> Kept:
+        """Copy a file into the store, if it is not there, and return where it is.
+
+        Raises NotHere where the file cannot be read, Broken [content_not_written] where the store cannot be written,
+        Changed [script_changed] where the store holds something else under its digest.
+        """
+        try:
+            content = path.read_bytes()
+        except OSError as error:
+            raise NotHere("file_missing", f"{path} cannot be read: {error.strerror}.") from None
+        sha256 = hashlib.sha256(content).hexdigest()
+        target = self._folder / sha256 / path.name
+        try:
+            if not target.exists():
+                self._write(target, content)
+        except OSError as error:
+            raise Broken(
+                "content_not_written",
+                f"{target} cannot be written: {error.strerror}.",
+                "Give the runner's user write access to its state folder.",
+            ) from None
+        self.verify(target, sha256)
+        return Kept(target, sha256)
+
+    def verify(self, path: Path, sha256: str) -> None:
+        """Raises Changed [script_changed] unless the kept file is there with exactly that content."""
+        try:
+            found = digest_of(path)
+        except NotHere as gone:
+            raise Changed("script_changed", f"The kept script is gone: {gone.message}", _AGAIN) from None
+        if found != sha256:
+            raise Changed("script_changed", f"The kept script {path} has another content than its digest says.", _AGAIN)
+
+    def _write(self, target: Path, content: bytes) -> None:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with _temporary(target) as (descriptor, temporary):
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(content)
+                file.flush()
+                os.fchmod(file.fileno(), _READ_ONLY)
+                os.fsync(file.fileno())
+            temporary.replace(target)
+        for folder in (target.parent, target.parent.parent):
+            _sync(folder)
+
+
+@contextmanager
+def _temporary(target: Path) -> Iterator[tuple[int, Path]]:
+    """A file beside the target that is gone afterwards, whatever happened, unless it was moved there."""
+    descriptor, name = mkstemp(prefix=".", dir=target.parent)
+    try:
+        yield descriptor, Path(name)
+    finally:
+        with suppress(FileNotFoundError):
+            Path(name).unlink()
+
+
+def _sync(folder: Path) -> None:
+    """Make a folder's entries durable: a name in it outlives a power cut only then."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,1 @@
+"""One module per program that quantizes: which flags it has, and how a plan becomes its argument list."""

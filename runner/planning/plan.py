@@ -1,0 +1,92 @@
+"""A request, an analysis and what the engine and the host offer, to a plan."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from runner.planning import decisions, estimates, evaluation, rules, values
+from runner.planning.decisions import Question
+from runner.planning.host_view import HostView
+from schemas.artifacts.analysis import ModelAnalysis
+from schemas.artifacts.plan import Calibration, Decision, PlanChoices, PlannedModel, QuantPlan
+from schemas.catalog import Catalogue
+from schemas.digest import digest
+
+
+def make_plan(analysis: ModelAnalysis, choices: PlanChoices, catalogue: Catalogue, host: HostView) -> QuantPlan:
+    """Decide everything, with reasons, and say what is known to go wrong.
+
+    The plan may be blocked: its findings then say by what. Pure: the same input gives the same plan. Raises BadRequest
+    for a value that must not become part of a command.
+    """
+    values.check_choices(choices)
+    question = Question(analysis, choices, catalogue, host)
+    table = _Table(question)
+    plan = table.plan()
+    plan = plan.model_copy(update={"estimates": estimates.estimate(plan, analysis, catalogue, host)})
+    return plan.model_copy(update={"findings": rules.find(plan, analysis, catalogue, host)})
+
+
+class _Table:
+    """The decision table while it is filled; later rows depend on earlier ones."""
+
+    def __init__(self, question: Question) -> None:
+        self._question = question
+        self._rows: dict[str, Decision] = {}
+        excluded = decisions.exclude_layers(question)
+        self._fill(decisions.global_scheme(question, _strings(excluded.value)))
+        device = decisions.device(question)
+        self._fill(decisions.kv_cache_scheme(question, self.value("global_scheme"), str(device.value)))
+        self._fill(excluded, decisions.layer_quant_config(question), decisions.algorithm(question))
+        self._fill(*decisions.calibration(question))
+        export, trust = decisions.model_export(question), decisions.trust_remote_code(question)
+        dataset = self.value("calibration_dataset")
+        entry = decisions.entry_point(question, str(device.value), dataset, str(export.value))
+        # Whether a measurement can be made depends on all that follows it in the table.
+        self._fill(decisions.evaluation_intent(question, None))
+        self._fill(export, device, entry, trust, *decisions.extras(question))
+        why_not = evaluation.why_not(self.plan(), question.analysis, question.catalogue, question.host)
+        self._fill(decisions.evaluation_intent(question, why_not))
+
+    def _fill(self, *rows: Decision) -> None:
+        self._rows |= {row.decision: row for row in rows}
+
+    def value(self, decision: str) -> Any:
+        """The value of a row that was filled already."""
+        return self._rows[decision].value
+
+    def plan(self) -> QuantPlan:
+        """The plan that the table says, without findings and estimates."""
+        question, value = self._question, self.value
+        exclude = _strings(value("exclude_layers"))
+        return QuantPlan(
+            model=PlannedModel(
+                model_type=question.analysis.model.model_type,
+                analysis_digest=digest(question.analysis),
+                model_path=question.analysis.model.model_path,
+            ),
+            global_scheme=value("global_scheme"),
+            kv_cache_scheme=value("kv_cache_scheme"),
+            min_kv_scale=question.choices.min_kv_scale,
+            kv_cache_post_rope=bool(question.choices.kv_cache_post_rope),
+            exclude_layers=exclude,
+            exclude_layers_changed=exclude != question.default_exclusions,
+            layer_quant_config=value("layer_quant_config"),
+            algorithm=value("algorithm"),
+            calibration=Calibration(
+                dataset=value("calibration_dataset"),
+                num_calib_data=value("num_calib_data"),
+                seq_len=value("seq_len"),
+                batch_size=value("batch_size"),
+            ),
+            evaluation_intent=value("evaluation_intent"),
+            model_export=value("model_export"),
+            entry_point=value("entry_point"),
+            device=value("device"),
+            trust_remote_code=value("trust_remote_code"),
+            decisions=list(self._rows.values()),
+        )
+
+
+def _strings(value: Any) -> list[str]:
+    return [str(item) for item in value or []]

@@ -1,0 +1,130 @@
+"""Say what an interpreter has installed, quickly: nothing heavy is imported, versions are read as text.
+
+    python environment_probe.py
+
+Prints one line of JSON and exits with 0:
+
+    python, executable, prefix     of the interpreter that runs this file
+    packages                       distribution -> version, null where it is not installed
+    torch_build                    {cuda, hip, tag}: "12.6", "7.1", and cpu, cu126, rocm7.1; all null without torch
+    quark_path                     the folder of the engine's package, or null
+    quark_cli                      the console script beside the interpreter, or null
+    ninja, compiler                what the engine needs to build its kernels: whether ninja is there, the path of a C++
+                                   compiler or null
+
+Standard library only. Takes about 0.1 s.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import json
+import os
+import platform
+import re
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+PACKAGES = (
+    "torch",
+    "torchvision",
+    "torchaudio",
+    "transformers",
+    "amd-quark",
+    "accelerate",
+    "datasets",
+    "onnxruntime",
+    "huggingface_hub",
+    "safetensors",
+    "tokenizers",
+    "sentencepiece",
+    "tiktoken",
+    "gguf",
+    "numpy",
+    "ninja",
+    "timm",
+    "evaluate",
+    "lm_eval",
+    "compressed-tensors",
+)
+
+
+def main() -> int:
+    """Print the document and return the exit status."""
+    print(json.dumps(environment()), flush=True)
+    return 0
+
+
+def environment() -> dict[str, Any]:
+    """The whole document."""
+    scripts = Path(sys.executable).parent
+    quark = package_folder("quark")
+    return {
+        "python": platform.python_version(),
+        "executable": sys.executable,
+        "prefix": sys.prefix,
+        "packages": {name: version(name) for name in PACKAGES},
+        "torch_build": torch_build(),
+        "quark_path": str(quark) if quark else None,
+        "quark_cli": _program("quark-cli", scripts),
+        "ninja": _program("ninja", scripts) is not None or shutil.which("ninja") is not None,
+        "compiler": shutil.which(os.environ.get("CXX") or "c++") or shutil.which("g++") or shutil.which("clang++"),
+    }
+
+
+def version(distribution: str) -> str | None:
+    """The installed version by the distribution's metadata; None where there is none."""
+    try:
+        return importlib.metadata.version(distribution)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def package_folder(name: str) -> Path | None:
+    """Where a package would be imported from, without importing it."""
+    spec = importlib.util.find_spec(name)
+    places = list(spec.submodule_search_locations or []) if spec else []
+    return Path(places[0]) if places else None
+
+
+def torch_build() -> dict[str, str | None]:
+    """What torch was built for, from the text of its version.py: {cuda, hip, tag}."""
+    folder = package_folder("torch")
+    try:
+        text = (folder / "version.py").read_text(encoding="utf-8") if folder else ""
+    except OSError:
+        text = ""
+    return read_torch_build(text)
+
+
+def read_torch_build(text: str) -> dict[str, str | None]:
+    """{cuda, hip, tag} from the text of a torch/version.py.
+
+    The tag is the local part of the version, such as cpu or rocm7.1. A build without one is named by its CUDA or HIP.
+    """
+    whole, cuda, hip = (_assigned(text, name) for name in ("__version__", "cuda", "hip"))
+    hip = ".".join(hip.split(".")[:2]) if hip else None  # "7.1.25424-4179531dcd": the rest names a build of HIP itself
+    tag = whole.partition("+")[2] if whole else ""
+    if not tag and cuda:
+        tag = "cu" + cuda.replace(".", "")
+    elif not tag and hip:
+        tag = "rocm" + hip
+    return {"cuda": cuda, "hip": hip, "tag": tag or None}
+
+
+def _assigned(text: str, name: str) -> str | None:
+    """The string assigned to a name at the start of a line, with or without an annotation."""
+    found = re.search(rf"^{name}\s*(?::[^=\n]*)?=\s*['\"]([^'\"]*)['\"]", text, re.MULTILINE)
+    return found.group(1) if found else None
+
+
+def _program(name: str, folder: Path) -> str | None:
+    path = folder / name
+    return str(path) if path.is_file() and os.access(path, os.X_OK) else None
+
+
+if __name__ == "__main__":
+    sys.exit(main())

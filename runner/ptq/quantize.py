@@ -1,0 +1,500 @@
+"""Quantize a language model with AMD Quark and compare it with the original: what the other entry points do not cover.
+
+Runs in the quantization interpreter, which need not have this project installed. It runs code of a model's repository
+only with --trust_remote_code. Events are JSON lines on stdout, between whatever the engine prints:
+
+    {"ptq": "phase", "phase": P}                    P as in PHASES: phases may be skipped, never repeated
+    {"ptq": "progress", "phase": P, "done": n, "total": m}
+    {"ptq": "perplexity", "of": "original"|"quantized", "value": x, "dataset": "...", "tokens": n}
+                                                    x is null when it is not a finite number; n tokens were read
+    {"ptq": "output", "dir": "...", "bytes": n}     the checkpoint is complete
+    {"ptq": "error", "phase": P, "type": "...", "message": "..."}
+    {"ptq": "done"}                                 the last line of a success
+
+Exit status: 0; 1 after an error event (one sentence on stderr for bad input, a traceback for anything else); 2 for a
+wrong command line, before anything heavy is imported.
+
+The quantized model is evaluated after its export, which merges scales of keys and values and packs every layer: only
+then is it the model that was written. Seen with amd-quark 0.13: afterwards, perplexity equals that of the reloaded
+checkpoint; before, it differs with an fp8 KV cache, and mxfp4 on a CPU cannot be evaluated at all.
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import itertools
+import json
+import math
+import os
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+# fmt: off
+PHASES = (
+    "preparing", "loading_model", "checking_compatibility", "evaluating_original", "loading_dataset",
+    "replacing_modules", "optimizing", "calibrating", "freezing", "exporting", "evaluating", "done",
+)
+# fmt: on
+
+
+class BadInput(Exception):
+    """What was asked for cannot be done. Its text is one sentence for the person; nobody needs a traceback."""
+
+
+class Events:
+    """Writes the events, each as a whole line, and keeps the current phase."""
+
+    def __init__(self) -> None:
+        self.phase = PHASES[0]
+        self._progress_at = 0.0
+
+    def write(self, kind: str, **fields: Any) -> None:
+        # The line break in front ends whatever line a progress bar has left open in the same log.
+        line = json.dumps({"ptq": kind, **fields}, allow_nan=False)
+        sys.stdout.write(f"\n{line}\n")
+        sys.stdout.flush()
+
+    def enter(self, phase: str) -> None:
+        """Begin a phase. Phases only go forward."""
+        if PHASES.index(phase) < PHASES.index(self.phase):
+            raise RuntimeError(f"The phase {phase} cannot come after {self.phase}.")
+        self.phase, self._progress_at = phase, 0.0
+        self.write("phase", phase=phase)
+
+    def progress(self, done: int, total: int) -> None:
+        """Say how far the phase is: at its end, and otherwise at most once a second."""
+        now = time.monotonic()
+        if done >= total or now - self._progress_at >= 1.0:
+            self._progress_at = now
+            self.write("progress", phase=self.phase, done=done, total=total)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Quantize as the command line says and return the exit status."""
+    options = parse(arguments)
+    events = Events()
+    try:
+        run(options, events)
+    except Exception as problem:  # reported, logged and turned into the exit status: nothing is swallowed
+        if isinstance(problem, BadInput):
+            print(f"\n{problem}", file=sys.stderr, flush=True)
+        else:
+            traceback.print_exc()
+        events.write("error", phase=events.phase, type=type(problem).__name__, message=in_words(problem))
+        return 1
+    events.write("done")
+    return 0
+
+
+def in_words(problem: Exception) -> str:
+    """The message of an error; for one without a message, the statement that raised it."""
+    if text := str(problem).strip():
+        return text[:2000]  # the traceback on stderr has all of it
+    last = traceback.extract_tb(problem.__traceback__)[-1]
+    return f"{type(problem).__name__} without a message at {Path(last.filename).name}:{last.lineno}: {last.line}"
+
+
+def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    """Read the command line; a wrong one ends the program with status 2."""
+    parser = argparse.ArgumentParser(description="Quantize a language model with AMD Quark.", allow_abbrev=False)
+    add = parser.add_argument
+    add("--model_dir", required=True, help="Folder of the model, or its id on the Hub.")
+    add("--output_dir", required=True, type=Path, help="Folder for the result: new or empty.")
+    add("--quant_scheme", required=True)
+    add("--layer_quant_scheme", action="append", nargs=2, default=[], metavar=("PATTERN", "SCHEME"))
+    add("--kv_cache_dtype", metavar="SCHEME")
+    add("--min_kv_scale", type=number_from(0, float), default=0.0)
+    add("--kv_cache_post_rope", action="store_true", help="Quantize keys after the rotary embedding.")
+    add("--quant_algo", type=lambda text: text.split(","), default=[], metavar="ALGO,ALGO")
+    add("--quant_algo_config_file", action="append", nargs=2, default=[], metavar=("ALGO", "FILE"))
+    add("--exclude_layers", nargs="*", metavar="PATTERN", help="In place of the family's defaults; empty: none.")
+    add("--dataset", default="pileval", help="A name that Quark knows, or a .txt or .jsonl file (column text).")
+    add("--num_calib_data", type=number_from(1), default=512, help="Samples.")
+    add("--seq_len", type=number_from(1), default=512, help="Tokens of a sample.")
+    add("--batch_size", type=number_from(1), default=1)
+    add("--data_type", default="auto", choices=["auto", "float16", "bfloat16", "float32"])
+    add("--model_export", default="hf_format", choices=["hf_format"])
+    add("--device", default="cuda", choices=["cuda", "cpu"], help="A GPU is called cuda on ROCm too.")
+    add("--multi_gpu", nargs="?", const="auto", choices=["auto", "balanced"])
+    add("--skip_evaluation", action="store_true")
+    add("--eval_windows", type=number_from(0), default=8, help="Windows to evaluate; 0: the whole text.")
+    add("--eval_seq_len", type=number_from(2), default=512, help="Tokens of a window.")
+    trust = parser.add_mutually_exclusive_group()
+    trust.add_argument("--trust_remote_code", action="store_true", help="Run code of the model's repository.")
+    trust.add_argument("--no_trust_remote_code", action="store_false", dest="trust_remote_code")
+    parser.set_defaults(trust_remote_code=False)
+    options = parser.parse_args(arguments)
+    if reason := contradiction(options):
+        parser.error(reason)
+    return options
+
+
+def contradiction(options: argparse.Namespace) -> str | None:
+    """Why the options make no sense together; None when they do."""
+    files = [name for name, _ in options.quant_algo_config_file]
+    for names in (options.quant_algo, files, [pattern for pattern, _ in options.layer_quant_scheme]):
+        if twice := next((name for name in names if names.count(name) > 1), None):
+            return f"{twice} is named twice."
+    if unused := next((name for name in files if name not in options.quant_algo), None):
+        return f"--quant_algo_config_file configures {unused}, which --quant_algo does not name."
+    if options.multi_gpu and options.device == "cpu":
+        return "--multi_gpu needs --device cuda."
+    if not options.kv_cache_dtype and (options.kv_cache_post_rope or options.min_kv_scale):
+        return "--kv_cache_post_rope and --min_kv_scale do nothing without --kv_cache_dtype."
+    return None
+
+
+def number_from(least: int, kind: type[int] | type[float] = int) -> Callable[[str], float]:
+    """A reader of numbers that refuses smaller ones, for argparse."""
+
+    def number(text: str) -> float:
+        value = kind(text)
+        if not least <= value < math.inf:
+            raise argparse.ArgumentTypeError(f"{text} is not a number from {least} on")
+        return value
+
+    return number
+
+
+def run(options: argparse.Namespace, events: Events) -> None:
+    """The whole run, phase by phase. What can fail for want of something is done before anything slow."""
+    events.enter("preparing")
+    check_files(options)
+    import torch
+
+    if options.device == "cuda" and not torch.cuda.is_available():
+        raise BadInput(f"torch {torch.__version__} of this interpreter finds no GPU: use --device cpu, or a GPU build.")
+    torch.manual_seed(0)  # the same command gives the same checkpoint
+    config = quantization_config(options)
+    tokenizer = load_tokenizer(options, options.model_dir)
+    data = load_data(options, tokenizer)
+    from accelerate.utils import send_to_device  # type: ignore[import-untyped]
+    from quark.torch.utils.llm import check_compatibility_before_quantization, get_model
+    from torch.utils.data import DataLoader
+
+    events.enter("loading_model")
+    trust = options.trust_remote_code
+    model, _ = get_model(
+        options.model_dir, options.data_type, options.device, options.multi_gpu, trust_remote_code=trust
+    )
+    events.enter("checking_compatibility")
+    check_compatibility_before_quantization(model, raise_on_error=False)  # known troubles become warnings in the log
+    if data.windows:
+        events.enter("evaluating_original")
+        evaluate("original", model, data, events)
+    events.enter("loading_dataset")
+    batches = DataLoader(send_to_device(data.batches, model.device), batch_size=None)
+    model = quantize(model, config, batches, events)
+    events.enter("exporting")
+    export(model, tokenizer, options, events)
+    if data.windows:
+        events.enter("evaluating")
+        evaluate("quantized", model, data, events)
+    events.enter("done")
+
+
+def check_files(options: argparse.Namespace) -> None:
+    """Refuse what can be seen to fail without loading anything, and make the output folder."""
+    source, output = Path(options.model_dir), options.output_dir
+    if source.is_dir():
+        if problem := incomplete(source):
+            raise BadInput(f"The model cannot be read: {problem}")
+        if output.resolve() == source.resolve() or source.resolve() in output.resolve().parents:
+            raise BadInput(f"The output folder {output} lies in the model's own folder: choose another one.")
+    elif source.is_absolute() or len(source.parts) != 2:
+        raise BadInput(f"There is no model folder {source}.")
+    if is_local_text(options.dataset) and not Path(options.dataset).is_file():
+        raise BadInput(f"There is no text file {options.dataset} to calibrate on.")
+    for name, file in options.quant_algo_config_file:
+        read_json(Path(file), f"The configuration of {name}")
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+        if any(output.iterdir()):
+            raise BadInput(f"The output folder {output} is not empty: choose a new one.")
+        tempfile.TemporaryFile(dir=output).close()
+    except OSError as problem:
+        raise BadInput(f"The output folder {output} cannot be written to: {problem.strerror}.") from None
+
+
+def read_json(path: Path, what: str) -> dict[str, Any]:
+    """The JSON object in a file."""
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as problem:
+        raise BadInput(f"{what} cannot be read from {path}: {problem}.") from None
+    if not isinstance(document, dict):
+        raise BadInput(f"{what} in {path} is not a JSON object.")
+    return document
+
+
+def incomplete(folder: Path) -> str | None:
+    """What a checkpoint lacks, as a sentence: a configuration, weight files, or the end of one. None when complete."""
+    from safetensors import SafetensorError, safe_open
+
+    read_json(folder / "config.json", "The model's configuration")
+    index = folder / "model.safetensors.index.json"
+    if index.is_file():
+        names = sorted(set(read_json(index, "The index of the weights").get("weight_map", {}).values()))
+    else:
+        names = sorted(path.name for path in folder.glob("*.safetensors"))
+    if not names and not any(folder.glob("*.bin")):
+        return f"{folder} holds no weights (*.safetensors)."
+    for path in (folder / name for name in names):
+        if not path.is_file():
+            return f"{path} is missing, although the index names it."
+        try:
+            with safe_open(str(path), framework="np"):  # compares the header with the length of the file
+                pass
+        except (OSError, SafetensorError) as problem:
+            return f"{path} is cut off or no safetensors file: {problem}."
+    return None
+
+
+def quantization_config(options: argparse.Namespace) -> Any:
+    """The engine's configuration, made before the model is loaded: a wrong name costs seconds and not hours."""
+    from quark.torch import LLMTemplate
+    from quark.torch.quantization.config.algo_configs import get_supported_algorithm_types
+    from quark.torch.quantization.config.config import load_quant_algo_config_from_file
+
+    model_type = model_type_of(options)
+    schemes, layers = LLMTemplate.get_supported_schemes(), dict(options.layer_quant_scheme)
+    for scheme in (options.quant_scheme, *layers.values()):
+        known("scheme", scheme, schemes)
+    for name in options.quant_algo:
+        known("algorithm", name, get_supported_algorithm_types())
+    known("template for the model type", model_type, LLMTemplate.list_available())
+    template = LLMTemplate.get(model_type)
+    if options.kv_cache_dtype and not template.kv_layers_name:
+        raise BadInput(f"The template of {model_type} names no key and value layers: leave --kv_cache_dtype out.")
+    try:
+        files = {name: load_quant_algo_config_from_file(file) for name, file in options.quant_algo_config_file}
+        config = template.get_config(
+            scheme=options.quant_scheme,
+            algorithm=options.quant_algo or None,
+            kv_cache_scheme=options.kv_cache_dtype,
+            min_kv_scale=options.min_kv_scale,
+            layer_config=layers,
+            exclude_layers=options.exclude_layers,
+            algo_configs=files or None,
+        )
+    except (ValueError, KeyError, TypeError, NotImplementedError) as problem:
+        raise BadInput(f"Quark refuses this configuration: {problem}") from None
+    if options.kv_cache_post_rope:
+        if not hasattr(config, "kv_cache_post_rope"):
+            raise BadInput("This version of Quark cannot quantize keys after the rotary embedding.")
+        config.kv_cache_post_rope = True
+    return config
+
+
+def known(what: str, name: str, names: Sequence[str]) -> None:
+    """Refuse a name that the engine does not know, with the nearest ones that it does."""
+    if name not in names:
+        near = difflib.get_close_matches(name, names, n=3, cutoff=0.4)
+        raise BadInput(f"Quark has no {what} {name!r}." + (f" Near it: {', '.join(near)}." if near else ""))
+
+
+def model_type_of(options: argparse.Namespace) -> str:
+    """The family in the model's configuration, refused where transformers would need the repository's code for it."""
+    from transformers.models.auto.configuration_auto import CONFIG_MAPPING
+    from transformers.utils import cached_file
+
+    try:
+        path = Path(cached_file(options.model_dir, "config.json"))
+    except OSError as problem:
+        raise BadInput(f"{options.model_dir} is no folder, and the Hub does not give it: {problem}") from None
+    document = read_json(path, "The model's configuration")
+    model_type = str(document.get("model_type", ""))
+    if model_type not in CONFIG_MAPPING and not options.trust_remote_code:
+        if "auto_map" in document:
+            raise BadInput(f"{model_type} needs code from the model's repository, which runs with --trust_remote_code.")
+        raise BadInput(f"The installed transformers does not know the model type {model_type!r}.")
+    return model_type
+
+
+def load_tokenizer(options: argparse.Namespace, source: str | Path) -> Any:
+    """The tokenizer. For a named dataset Quark prepares it (padding), so that samples are those of its own scripts."""
+    from quark.torch.utils.llm import get_tokenizer
+    from transformers import AutoTokenizer
+
+    trust = options.trust_remote_code
+    try:
+        if is_local_text(options.dataset):
+            return AutoTokenizer.from_pretrained(str(source), trust_remote_code=trust)
+        return get_tokenizer(str(source), model_type=model_type_of(options), trust_remote_code=trust)
+    except (OSError, ValueError, ImportError, KeyError) as problem:
+        raise BadInput(f"The tokenizer of {source} cannot be loaded: {problem}") from None
+
+
+@dataclass(frozen=True)
+class Data:
+    """Tokens on the CPU: calibration batches as the engine takes them, and windows [count, length] to evaluate on."""
+
+    batches: list[Any]
+    windows: list[Any]
+    evaluated_on: str
+
+
+def is_local_text(dataset: str) -> bool:
+    """Whether a dataset is a file of the person's own and not a name."""
+    return dataset.endswith((".txt", ".jsonl"))
+
+
+def load_data(options: argparse.Namespace, tokenizer: Any) -> Data:
+    """Everything to calibrate and to evaluate on; refuses what is short of the samples asked for."""
+    data = local_data(options, tokenizer) if is_local_text(options.dataset) else named_data(options, tokenizer)
+    samples = sum(len(batch["input_ids"] if isinstance(batch, dict) else batch) for batch in data.batches)
+    # The two benchmark sets join and cut their samples, so that fewer come out than go in: that is their definition.
+    if samples < options.num_calib_data and not (samples and options.dataset.endswith("_benchmark")):
+        raise BadInput(f"{options.dataset} has {samples} samples; --num_calib_data asks for {options.num_calib_data}.")
+    return data
+
+
+def local_data(options: argparse.Namespace, tokenizer: Any) -> Data:
+    """Calibration from the beginning of a text, evaluation from its end, without overlap."""
+    tokens = tokenizer(read_text(Path(options.dataset)), return_tensors="pt")["input_ids"][0]
+    calibration = options.num_calib_data * options.seq_len
+    windows, length = (0, 0) if options.skip_evaluation else (options.eval_windows, options.eval_seq_len)
+    if length and not windows:
+        windows = max(1, (len(tokens) - calibration) // length)
+    if len(tokens) < calibration + windows * length:
+        parts = f"calibration needs {calibration:,}" + (f" and evaluation {windows * length:,}" if length else "")
+        raise BadInput(f"{options.dataset} has {len(tokens):,} tokens, but {parts}: take a longer text or less of it.")
+    return Data(
+        batches=list(tokens[:calibration].reshape(-1, options.seq_len).split(options.batch_size)),
+        windows=list(tokens[-windows * length :].split(length)) if length else [],
+        evaluated_on=Path(options.dataset).name,
+    )
+
+
+def read_text(path: Path) -> str:
+    """The text of a .txt file, or the column `text` of a .jsonl file with empty lines between the rows."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as problem:
+        raise BadInput(f"The text {path} cannot be read: {problem}.") from None
+    if path.suffix != ".jsonl":
+        return text
+    rows = []
+    for number, line in enumerate(filter(str.strip, text.splitlines()), start=1):
+        try:
+            rows.append(json.loads(line)["text"].strip())
+        except (ValueError, KeyError, TypeError, AttributeError):
+            raise BadInput(f"Row {number} of {path} is not a JSON object with a text.") from None
+    return "\n\n".join(rows)
+
+
+def named_data(options: argparse.Namespace, tokenizer: Any) -> Data:
+    """Calibration as Quark prepares it; evaluation on the beginning of wikitext-2's test split, as its scripts do."""
+    from datasets import load_dataset
+    from datasets.exceptions import DatasetsError
+    from quark.torch.utils.llm import get_calib_dataloader
+
+    name = options.dataset
+    try:
+        loader = get_calib_dataloader(
+            name,
+            tokenizer=tokenizer,
+            batch_size=options.batch_size,
+            num_calib_data=options.num_calib_data,
+            seqlen=options.seq_len,
+            device="cpu",
+            drop_last=False,  # else the samples after the last full batch would be lost without a word
+        )
+        windows: list[Any] = []
+        if not options.skip_evaluation:
+            name, length = "Salesforce/wikitext", options.eval_seq_len
+            rows = load_dataset(name, "wikitext-2-raw-v1", split="test")["text"]
+            tokens = tokenizer("\n\n".join(rows), return_tensors="pt")["input_ids"][0]
+            windows = [part for part in tokens.split(length) if len(part) == length][: options.eval_windows or None]
+    except NotImplementedError:
+        raise BadInput(f"Quark has no dataset {name}: take another name, or a .txt or .jsonl file.") from None
+    except (OSError, ValueError, DatasetsError) as problem:
+        raise BadInput(f"The dataset {name} cannot be loaded: {problem}") from None
+    return Data(batches=list(loader), windows=windows, evaluated_on="wikitext-2-raw-v1")
+
+
+def evaluate(of: str, model: Any, data: Data, events: Events) -> None:
+    """Say the perplexity: exp of the mean negative log-likelihood of every token but the first of its window."""
+    import torch
+
+    total, scored, windows = 0.0, 0, data.windows
+    with torch.no_grad():
+        for done, window in enumerate(windows, start=1):
+            window = window.to(model.device)
+            # The cache stays on: with keys quantized after the rotary embedding, it is what quantizes them.
+            logits = model(input_ids=window.unsqueeze(0)).logits[0, :-1].float()
+            total += torch.nn.functional.cross_entropy(logits, window[1:].to(logits.device), reduction="sum").item()
+            scored += len(window) - 1
+            events.progress(done, len(windows))
+    mean = total / scored
+    value = math.exp(mean) if mean < 700 else None  # also None for NaN
+    events.write("perplexity", of=of, value=value, dataset=data.evaluated_on, tokens=scored + len(windows))
+
+
+def quantize(model: Any, config: Any, batches: Any, events: Events) -> Any:
+    """The quantized and frozen model."""
+    from quark.torch import ModelQuantizer
+    from quark.torch.quantization.nn.modules.mixin import QuantMixin
+    from quark.torch.utils.llm import preprocess_for_quantization
+
+    events.enter("replacing_modules")
+    preprocess_for_quantization(model)
+    quantizer = ModelQuantizer(config)
+    if config.algo_config:
+        announce(quantizer, "_apply_advanced_quant_algo", "optimizing", events)
+    announce(quantizer, "_do_calibration", "calibrating", events)
+    model = quantizer.quantize_model(model, batches)
+    if not any(isinstance(module, QuantMixin) for module in model.modules()):
+        raise BadInput("Nothing was quantized: every layer is excluded, or the model was quantized before.")
+    events.enter("freezing")
+    return quantizer.freeze(model)
+
+
+def announce(quantizer: Any, step: str, phase: str, events: Events) -> None:
+    """Enter a phase when the quantizer begins one of its steps, and count the batches that pass through the model.
+
+    The engine has no hook for this. With an engine that has no such step, the phase is just not announced.
+    """
+    original = getattr(quantizer, step, lambda model, _: model)
+
+    def announced(model: Any, batches: Any) -> Any:
+        events.enter(phase)
+        passed = itertools.count(1)
+        watch = model.register_forward_hook(lambda *_: events.progress(min(next(passed), len(batches)), len(batches)))
+        try:
+            return original(model, batches)
+        finally:
+            watch.remove()
+
+    setattr(quantizer, step, announced)
+
+
+def export(model: Any, tokenizer: Any, options: argparse.Namespace, events: Events) -> None:
+    """Write the checkpoint through the engine, and make sure that it is all there."""
+    import torch
+    from quark.torch import export_safetensors
+
+    output = options.output_dir
+    # First, because the engine then lays the source's own tokenizer files over these, without the padding set here.
+    tokenizer.save_pretrained(str(output))
+    with torch.no_grad():
+        export_safetensors(model, str(output), weight_format="real_quantized")
+    for path in output.iterdir():
+        with path.open("rb") as file:
+            os.fsync(file.fileno())  # some file systems say only here that the disk is full
+    # The engine copies tokenizer files at its best effort, so they are read back as the weights' headers are.
+    if problem := incomplete(output):
+        raise RuntimeError(f"The export is not complete: {problem}")
+    load_tokenizer(options, output)
+    events.write("output", dir=str(output.resolve()), bytes=sum(path.stat().st_size for path in output.iterdir()))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

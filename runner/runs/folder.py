@@ -1,0 +1,290 @@
+"""A run's folder: the truth about the run. Making it is the once-only step of a submission; reading changes nothing.
+
+Who writes what is said at the top of `supervisor`. The daemon puts further documents of its own beside those.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+import secrets
+import shutil
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from runner.engines.engine import (
+    Begun,
+    Cancel,
+    CancelledBeforeStart,
+    Child,
+    Exit,
+    Exited,
+    Lost,
+    NotBegun,
+    Observed,
+    Running,
+    Unreadable,
+)
+from runner.errors import BadRequest, Broken, Conflict, NotHere
+from runner.runs import supervisor
+from runner.runs.processes import end_tree
+from runner.runs.supervisor import sync_folder, write_durably
+
+__all__ = ["Launch", "RunFolder", "lock_is_held", "new_mark", "observe", "write_durably"]
+
+LAUNCH, CANCEL, LOCK = "launch.json", "cancel.json", "lock"
+BEGUN, CHILD, EXIT = "begun.json", "child.json", "exit.json"
+UNFINISHED = ".new-"
+
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
+_Model = TypeVar("_Model", bound=BaseModel)
+
+
+class Launch(BaseModel):
+    """launch.json: what the supervisor starts. The environment is not in it, because secrets never lie on disk."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    argv: list[str] = Field(min_length=1)
+    cwd: str
+    mark: str = Field(min_length=1, description="Told to every process of the run; see new_mark.")
+    log: str = "log"
+    grace_seconds: float = Field(10.0, ge=0, description="Between asking a process to end and killing it.")
+    time_limit_seconds: float | None = Field(None, gt=0)
+    log_limit_bytes: int | None = Field(
+        None, ge=65536, description="Disk space of the log; above it the middle is cut out and reads as NUL bytes."
+    )
+
+    def as_bytes(self) -> bytes:
+        """The file's content."""
+        return self.model_dump_json(indent=1).encode() + b"\n"
+
+
+def new_mark(run_id: str) -> str:
+    """A mark that no other run has, also none of the same id."""
+    return f"{run_id}:{secrets.token_hex(16)}"
+
+
+def lock_is_held(path: Path) -> bool:
+    """Whether a supervisor holds this lock file. Raises OSError where that cannot be found out.
+
+    It is taken shared for the instant between two system calls. A supervisor that starts in that instant notices that
+    the holder is only a reader, and tries again. So this works on network file systems too, where /proc/locks tells
+    nothing of other hosts, and any tool such as flock(1) sees the same.
+    """
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(file)
+    return False
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """The folder of one run."""
+
+    path: Path
+
+    @property
+    def run_id(self) -> str:
+        """The run's id, which is the folder's name."""
+        return self.path.name
+
+    @property
+    def log_path(self) -> Path:
+        """The command's output, written by the command itself."""
+        return self.path / "log"
+
+    @property
+    def supervisor(self) -> Path:
+        """The supervisor's script."""
+        return Path(supervisor.__file__)
+
+    @classmethod
+    def create(cls, root: Path, run_id: str, documents: Mapping[str, bytes]) -> RunFolder:
+        """The folder of this id. One that exists already is returned as it is: nothing in it is overwritten.
+
+        It comes into being with all documents at once or not at all, also when the power fails. Raises BadRequest for
+        names that are no plain file names, and Broken when the disk does not take it.
+        """
+        for name in (run_id, *documents):
+            if not _NAME.fullmatch(name):
+                raise BadRequest("name_not_plain", f"{name!r} cannot be the name of a run or of one of its files.")
+        path = root.absolute() / run_id
+        try:
+            root.mkdir(parents=True, exist_ok=True)
+            if not path.is_dir():
+                _make(path, documents)
+            sync_folder(root)  # also where another made it: what is returned must last
+        except OSError as error:
+            hint = "Free disk space, or correct state_dir."
+            raise Broken("folder_not_made", f"The folder of run {run_id} cannot be made: {error}.", hint) from error
+        return cls(path)
+
+    @classmethod
+    def all(cls, root: Path) -> list[RunFolder]:
+        """Every finished folder below the root, by name. Raises Broken when the root cannot be read."""
+        try:
+            return [
+                cls(path) for path in sorted(root.absolute().iterdir()) if _NAME.fullmatch(path.name) and path.is_dir()
+            ]
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise Broken("runs_unreadable", f"The run folders in {root} cannot be read: {error}.") from error
+
+    @staticmethod
+    def clean_up(root: Path, *, older_than_seconds: float = 3600.0, now: float | None = None) -> int:
+        """Remove what a crash left unfinished in `create`; how many. `now` is in seconds since 1970.
+
+        Only what is older is removed: another process may be making a folder at this moment. Raises OSError.
+        """
+        before = (time.time() if now is None else now) - older_than_seconds
+        unfinished = [path for path in root.glob(f"{UNFINISHED}*") if path.stat().st_mtime < before]
+        for path in unfinished:
+            shutil.rmtree(path)
+        return len(unfinished)
+
+    def write(self, name: str, data: bytes) -> None:
+        """Put a document of the daemon in place durably. Raises Broken."""
+        try:
+            write_durably(self.path / name, data)
+        except OSError as error:
+            hint = "Free disk space, or look at the disk."
+            raise Broken(
+                "document_not_written", f"{name} of run {self.run_id} cannot be written: {error}.", hint
+            ) from error
+
+    def read(self, name: str) -> bytes:
+        """A document of this folder. Raises NotHere when it is missing, and Broken when it cannot be read."""
+        data = self.read_if_there(name)
+        if data is None:
+            raise NotHere("no_such_document", f"Run {self.run_id} has no {name}.")
+        return data
+
+    def read_if_there(self, name: str) -> bytes | None:
+        """A document of this folder; None when it is missing. Raises Broken when it is there but cannot be read."""
+        try:
+            return (self.path / name).read_bytes()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise self._damaged(name, str(error)) from error
+
+    def read_as(self, name: str, model: type[_Model]) -> _Model | None:
+        """A JSON document of this folder; None when it is missing. Raises Broken when it is there but damaged."""
+        data = self.read_if_there(name)
+        try:
+            return None if data is None else model.model_validate_json(data)
+        except ValidationError as error:
+            first = error.errors()[0]
+            where = ".".join(str(part) for part in first["loc"])
+            raise self._damaged(name, f"{where}: {first['msg']}".removeprefix(": ")) from error
+
+    def has_begun(self) -> bool:
+        """Whether a supervisor took this run, now or at any time before."""
+        return os.path.lexists(self.path / BEGUN)
+
+    def observe(self) -> Observed:
+        """What became of the run: lock held, it runs; else exit.json, it ended; else begun.json, it is lost.
+
+        begun.json is looked for *before* the lock, and the lock before exit.json. A supervisor has its lock from before
+        it writes begun.json until after exit.json: a lock that is free in between means that it is gone.
+        """
+        try:
+            begun = self.has_begun()
+            if lock_is_held(self.path / LOCK):
+                return Running(cancelling=self.cancel_asked(), child=self._if_readable(CHILD, Child))
+            if begun:
+                return self._after_the_end()
+            if self.has_begun():  # it began after the first look
+                return self.observe()
+            if self.cancel_asked():
+                return CancelledBeforeStart(self._if_readable(CANCEL, Cancel))
+            if not self.path.is_dir():
+                return Unreadable(f"The folder {self.path} is not there.")
+        except (OSError, Broken) as error:
+            return Unreadable(str(error))
+        return NotBegun()
+
+    def _after_the_end(self) -> Observed:
+        told = self.read_as(EXIT, Exit)
+        if told is None:
+            return Lost(self._if_readable(BEGUN, Begun), self._if_readable(CHILD, Child))
+        if told.cancelled and told.exit_code is None and told.could_not_start is None:
+            return CancelledBeforeStart(self._if_readable(CANCEL, Cancel))
+        return Exited(told)
+
+    def cancel_asked(self) -> bool:
+        """Whether somebody asked for the end of this run."""
+        return os.path.lexists(self.path / CANCEL)
+
+    def ask_cancel(self, by: str, reason: str, at: str) -> None:
+        """Leave the request to end this run; the first one counts. `at` is ISO 8601. Raises Broken."""
+        if not self.cancel_asked():
+            request = json.dumps({"by": by, "at": at, "reason": reason}, indent=1)
+            self.write(CANCEL, request.encode("ascii") + b"\n")
+
+    def end_orphans(self, grace_seconds: float = 5.0) -> int:
+        """End what a lost run left on this host; the number of processes. Blocks: call it in a thread.
+
+        Raises Conflict when the run is not lost, and Broken when something cannot be ended or cannot be found.
+        """
+        state = self.observe()
+        if not isinstance(state, Lost):
+            raise Conflict("run_not_lost", f"Run {self.run_id} is not lost: {type(state).__name__}.")
+        launch = self._if_readable(LAUNCH, Launch)
+        done = end_tree([launch.mark] if launch else [], state.child, grace_seconds=grace_seconds)
+        if done.left:
+            pids = ", ".join(str(process.pid) for process in done.left)
+            hint = "They hold its GPU until they end; often only a restart of the host helps."
+            raise Broken("orphans_left", f"Processes {pids} of the lost run {self.run_id} cannot be ended.", hint)
+        if launch is None:
+            hint = f"Look with ps for processes of run {self.run_id}, and end them by hand."
+            raise Broken("orphans_unknown", f"Without launch.json the orphans of {self.run_id} cannot be known.", hint)
+        return len(done.ended)
+
+    def _if_readable(self, name: str, model: type[_Model]) -> _Model | None:
+        """A document that only adds to what is known anyway: damaged is as good as missing."""
+        try:
+            return self.read_as(name, model)
+        except Broken:
+            return None
+
+    def _damaged(self, name: str, why: str) -> Broken:
+        return Broken(
+            "document_damaged", f"{name} of run {self.run_id} cannot be read: {why}.", f"Look at {self.path / name}."
+        )
+
+
+def observe(folder: RunFolder) -> Observed:
+    """What became of the run of this folder."""
+    return folder.observe()
+
+
+def _make(path: Path, documents: Mapping[str, bytes]) -> None:
+    """Make the folder beside its place and rename it there. When another is quicker, its folder counts."""
+    unfinished = path.with_name(f"{UNFINISHED}{path.name}-{secrets.token_hex(8)}")
+    unfinished.mkdir(mode=0o700)
+    try:
+        for name, data in documents.items():
+            write_durably(unfinished / name, data)
+        sync_folder(unfinished)
+        unfinished.rename(path)  # fails when there is a folder with anything in it
+    except OSError:
+        shutil.rmtree(unfinished, ignore_errors=True)
+        if not path.is_dir():
+            raise

@@ -1,0 +1,72 @@
+"""From a command that ended to a report: file modes, the reload check, and the verification."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import runner
+from runner.engines.engine import Engine, Exit
+from runner.runs.evidence import Evidence, ReloadOutcome
+from runner.runs.following import LogFollower
+from runner.runs.permissions import set_modes
+from runner.runs.reload import reload_model
+from runner.runs.submission import Submission
+from runner.runs.surroundings import gpu_mask, run_environment
+from runner.runs.table import Entry
+from runner.runs.verification import verify
+from runner.settings import RunnerSettings
+from schemas.artifacts.environment import Accelerator
+from schemas.artifacts.report import ValidationReport
+from schemas.catalog import Catalogue
+from schemas.runs import RunState
+
+_RELOAD_SCRIPT = Path(runner.__file__).parent / "ptq" / "reload_check.py"
+
+
+@dataclass
+class RunJudge:
+    """Looks at what a run left."""
+
+    settings: RunnerSettings
+    engine: Engine
+    catalogue: Callable[[], Awaitable[Catalogue]]
+    accelerator: Callable[[], Awaitable[Accelerator]]
+
+    async def report(self, entry: Entry, submission: Submission, end: Exit, log: LogFollower) -> ValidationReport:
+        """The report on a run whose command ended."""
+        manifest = submission.run_manifest
+        output = Path(manifest.outputs.output_dir)
+        reload: ReloadOutcome | None = None
+        if end.exit_code == 0:
+            await asyncio.to_thread(set_modes, output, self.settings.outputs.mode)
+            reload = await self._reload(entry, submission)
+        evidence = Evidence(
+            exit_code=end.exit_code,
+            could_not_start=end.could_not_start,
+            ended_by=end.ended_by,
+            original_perplexity=log.progress.original_perplexity,
+            quantized_perplexity=log.progress.perplexity,
+            evaluation_dataset=log.evaluation_dataset,
+            evaluated_tokens=log.evaluated_tokens,
+            exclusions=log.tables.exclusions,
+            replacements=log.tables.replacements,
+            reload=reload,
+            last_lines=log.last_lines,
+        )
+        return await asyncio.to_thread(verify, manifest, await self.catalogue(), evidence)
+
+    async def _reload(self, entry: Entry, submission: Submission) -> ReloadOutcome:
+        manifest = submission.run_manifest
+        plan = manifest.inputs.quant_plan
+        argv = [manifest.argv[0], str(_RELOAD_SCRIPT)]
+        argv += ["--model_dir", manifest.outputs.output_dir, "--device", plan.device]
+        mask = gpu_mask(self.settings.gpus, await self.accelerator())
+        environment = run_environment(os.environ, manifest.environment, [], mask)
+        limit = self.settings.limits.check_seconds
+        return await reload_model(
+            self.engine, entry.folder, argv, environment, limit, lambda: entry.run.state is RunState.CANCELLING
+        )

@@ -1,0 +1,87 @@
+"""Loading the quantized model again, in a fresh process under a supervisor of its own.
+
+The check only reads, so it may be made again when it is lost; it never stands in for the approved command.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+from collections.abc import Callable, Mapping
+
+from runner.engines.engine import Engine, Exited, Lost, NotBegun, Running, Unreadable
+from runner.errors import RunnerError
+from runner.runs.evidence import ReloadOutcome
+from runner.runs.folder import LAUNCH, Launch, RunFolder, new_mark
+from runner.runs.reading import segments_of
+
+CHECK_FOLDER = "check"
+_LOOK_SECONDS = 0.2
+_LOG_BYTES = 4 << 20
+
+
+async def reload_model(
+    engine: Engine,
+    run: RunFolder,
+    argv: list[str],
+    environment: Mapping[str, str],
+    time_limit_seconds: float,
+    unwanted: Callable[[], bool],
+) -> ReloadOutcome:
+    """Run the check to its end, going on with one that an earlier daemon started. `unwanted` says to stop it."""
+    launch = Launch(
+        argv=argv, cwd=str(run.path / "work"), mark=new_mark(run.run_id), time_limit_seconds=time_limit_seconds
+    )
+    while True:
+        folder = await asyncio.to_thread(RunFolder.create, run.path, CHECK_FOLDER, {LAUNCH: launch.as_bytes()})
+        match await engine.state(folder):
+            case Exited(end):
+                return await asyncio.to_thread(_read_outcome, folder, end.timed_out)
+            case Running():
+                if unwanted():
+                    await engine.cancel(folder, "the runner", "its run was cancelled")
+                await asyncio.sleep(_LOOK_SECONDS)
+            case NotBegun():
+                try:
+                    await engine.submit(folder, environment)
+                except RunnerError as error:
+                    return ReloadOutcome(None, f"The check could not be started: {error.message}")
+            case Lost():
+                await asyncio.to_thread(folder.end_orphans)
+                await asyncio.to_thread(shutil.rmtree, folder.path)
+            case Unreadable(why):
+                return ReloadOutcome(None, f"What became of the check cannot be read: {why}")
+            case _:
+                return ReloadOutcome(None, "The check was cancelled.")
+
+
+def _read_outcome(folder: RunFolder, timed_out: bool) -> ReloadOutcome:
+    """The last word of the check's log."""
+    try:
+        with folder.log_path.open("rb") as file:
+            file.seek(max(0, file.seek(0, 2) - _LOG_BYTES))
+            text = file.read()
+    except FileNotFoundError:
+        return ReloadOutcome(None, "The check left no log.")
+    events = [event for event in map(_event, segments_of(text)) if event.get("ptq") in {"reload", "error"}]
+    if not events:
+        return ReloadOutcome(None if timed_out else False, "It took too long." if timed_out else "It said nothing.")
+    last = events[-1]
+    if last["ptq"] == "error":
+        return ReloadOutcome(False, f"{last.get('type', 'Error')}: {last.get('message', '')}")
+    ok, seconds, finite = last.get("ok"), last.get("seconds"), last.get("logits_finite")
+    return ReloadOutcome(
+        ok if isinstance(ok, bool) else None,
+        str(last.get("reason", "")),
+        float(seconds) if isinstance(seconds, int | float) else None,
+        finite if isinstance(finite, bool) else None,
+    )
+
+
+def _event(segment: str) -> dict[str, object]:
+    try:
+        data = json.loads(segment) if segment.startswith("{") else None
+    except ValueError:
+        return {}
+    return data if isinstance(data, dict) else {}

@@ -1,0 +1,274 @@
+"""All runs of this runner: handed in once, shown, cancelled. Rebuilt from the run folders at every start."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from runner.clock import Clock
+from runner.errors import BadRequest, Conflict, NotHere, RunnerError
+from runner.runs.documents import read_run_file
+from runner.runs.folder import RunFolder
+from runner.runs.journal import EventStream, Journal
+from runner.runs.logs import LogPiece, read_log
+from runner.runs.outcome import OUTCOME_FILE, Outcome
+from runner.runs.redaction import Redactor
+from runner.runs.submission import SUBMISSION_FILE, Submission, read_submission, run_id
+from schemas.api import Approval, RunSubmission
+from schemas.artifacts.manifest import RunManifest
+from schemas.digest import digest
+from schemas.runs import Progress, Progressed, Reported, Run, RunEvent, RunState, StateChanged
+
+log = logging.getLogger(__name__)
+
+
+class Gate(Protocol):
+    """Says no to a run that was not approved, or that is no longer what was approved. Raises RunnerError."""
+
+    async def admit(self, manifest: RunManifest, approvals: list[Approval]) -> None:
+        """Check approvals, digests, command, model and versions as they are now."""
+        ...
+
+
+@dataclass(frozen=True)
+class Counts:
+    """How many runs there are, by state."""
+
+    by_state: dict[str, int]
+
+    @property
+    def queued(self) -> int:
+        """Runs that wait."""
+        return self.by_state.get(RunState.QUEUED, 0)
+
+    @property
+    def active(self) -> int:
+        """Runs that neither wait nor have ended."""
+        return sum(number for state, number in self.by_state.items() if not RunState(state).ended) - self.queued
+
+
+@dataclass
+class Entry:
+    """One run in memory. Its folder is the truth; `run` is what was derived from it last."""
+
+    folder: RunFolder
+    number: int
+    run: Run
+    journal: Journal
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing more happens to the run."""
+        return self.run.state.ended
+
+
+class RunTable:
+    """The only place that makes run folders and that tells of changes."""
+
+    def __init__(self, root: Path, gate: Gate, clock: Clock, redactor: Redactor, queue_limit: int) -> None:
+        self._root = root
+        self._gate = gate
+        self._clock = clock
+        self._redactor = redactor
+        self._queue_limit = queue_limit
+        self._entries: dict[str, Entry] = {}
+        self._submitting = asyncio.Lock()
+        self.stream = EventStream()
+        self.work_waits = asyncio.Event()
+
+    def recover(self) -> None:
+        """Rebuild the table from the folders. Call once, before anything else."""
+        self._root.mkdir(parents=True, exist_ok=True, mode=0o700)
+        RunFolder.clean_up(self._root)
+        for folder in RunFolder.all(self._root):
+            try:
+                entry = self._entry_of(folder)
+            except RunnerError as error:
+                # One damaged folder must not hide all other runs. It is left as it is, for a person to look at.
+                log.error("The run in %s is not shown: %s", folder.path, error)
+                continue
+            self._entries[entry.run.id] = entry
+        self._renumber()
+
+    async def submit(self, submission: RunSubmission) -> tuple[Run, bool]:
+        """Queue an approved manifest; whether it is new. The same key answers with the run of that key.
+
+        Raises RunnerError where the approvals, the manifest or the host do not allow the run.
+        """
+        async with self._submitting:
+            known = self._entries.get(run_id(submission.key))
+            if known is not None:
+                return self._same(known, submission), False
+            await self._gate.admit(submission.run_manifest, submission.approvals)
+            self._make_room(submission.run_manifest)
+            entry = await asyncio.to_thread(self._create, submission)
+            self._entries[entry.run.id] = entry
+            self._renumber()
+            self.tell(entry, StateChanged(state=RunState.QUEUED))
+            self.work_waits.set()
+            return entry.run, True
+
+    async def show(self, run: str) -> Run:
+        """One run, with its report. Raises NotHere."""
+        entry = self.entry(run)
+        if not entry.ended:
+            return entry.run
+        outcome = await asyncio.to_thread(entry.folder.read_as, OUTCOME_FILE, Outcome)
+        return entry.run if outcome is None else entry.run.model_copy(update={"report": outcome.report})
+
+    def entry(self, run: str) -> Entry:
+        """The record of a run. Raises NotHere."""
+        try:
+            return self._entries[run]
+        except KeyError:
+            raise NotHere(
+                "no_such_run", f"There is no run {run[:80]!r} on this runner.", "See `ptq-runner runs`."
+            ) from None
+
+    def newest(self, state: str | None, limit: int) -> list[Run]:
+        """Runs, newest first. Raises BadRequest for a state that does not exist."""
+        if state is not None and state not in set(RunState):
+            raise BadRequest("bad_query", f"{state[:40]!r} is no state of a run.", f"States: {', '.join(RunState)}.")
+        newest = sorted(self._entries.values(), key=lambda entry: -entry.number)
+        return [entry.run for entry in newest if state is None or entry.run.state == state][:limit]
+
+    def counts(self) -> Counts:
+        """Runs by state."""
+        return Counts(dict(Counter(str(entry.run.state) for entry in self._entries.values())))
+
+    def unfinished(self) -> list[Entry]:
+        """Runs that still need attention, in the order of the queue."""
+        return sorted((entry for entry in self._entries.values() if not entry.ended), key=lambda entry: entry.number)
+
+    async def cancel(self, run: str, by: str, reason: str) -> Run:
+        """Ask for the end of a run; asking again changes nothing. Raises Conflict when it has ended otherwise."""
+        entry = self.entry(run)
+        if entry.ended and entry.run.state is not RunState.CANCELLED:
+            raise Conflict("already_ended", f"Run {run} has already ended: it {entry.run.state}.")
+        if not entry.ended and entry.run.state is not RunState.CANCELLING:
+            await asyncio.to_thread(entry.folder.ask_cancel, by, reason, self._clock.now().isoformat())
+            self.change(entry, RunState.CANCELLING, "cancel", f"{by} cancelled it. {reason}".strip())
+            self.work_waits.set()
+        return entry.run
+
+    async def log(self, run: str, offset: int, length: int) -> LogPiece:
+        """A redacted piece of the log."""
+        entry = self.entry(run)
+        return await asyncio.to_thread(read_log, entry.folder.log_path, self._redactor, offset, length, entry.ended)
+
+    async def file(self, run: str, name: str) -> bytes:
+        """One of the run's documents, redacted. Raises NotHere."""
+        shown = await self.show(run)
+        return await asyncio.to_thread(read_run_file, self.entry(run).folder, shown, name, self._redactor)
+
+    def change(self, entry: Entry, state: RunState, code: str = "", reason: str = "", **updates: Any) -> None:
+        """Put a run into another state and tell everybody."""
+        shown = self._redactor.redact_text(reason)
+        now = self._clock.now()
+        position = entry.run.position if state is RunState.QUEUED else None
+        entry.run = entry.run.model_copy(
+            update={"state": state, "code": code, "reason": shown, "since": now, "position": position, **updates}
+        )
+        self._renumber()
+        self.tell(entry, StateChanged(state=state, code=code, reason=shown))
+
+    def progress(self, entry: Entry, progress: Progress) -> None:
+        """The run is further."""
+        entry.run = entry.run.model_copy(update={"progress": progress})
+        self.tell(entry, Progressed(progress=progress))
+
+    def end(self, entry: Entry, outcome: Outcome) -> None:
+        """Write the run's end durably, then tell everybody."""
+        shown = outcome.model_copy(update={"reason": self._redactor.redact_text(outcome.reason)})
+        # The report stays on disk: the table's memory must not grow with what old runs produced.
+        entry.folder.write(OUTCOME_FILE, shown.model_dump_json(indent=2).encode())
+        if outcome.report is not None:
+            self.tell(entry, Reported(status=outcome.report.status, summary=outcome.report.summary))
+        self.change(entry, outcome.state, outcome.code, outcome.reason, **_ending(shown))
+
+    def tell(self, entry: Entry, what: StateChanged | Progressed | Reported) -> None:
+        """Append the run's next event and hand it to the stream."""
+        number = entry.journal.last + 1
+        event = RunEvent(run=entry.run.id, number=number, at=self._clock.now(), what=what)
+        entry.journal.append(event)
+        entry.run = entry.run.model_copy(update={"last_event": number})
+        self.stream.publish(event)
+
+    def _create(self, submission: RunSubmission) -> Entry:
+        document = Submission(
+            id=run_id(submission.key),
+            key=submission.key,
+            number=max((entry.number for entry in self._entries.values()), default=0) + 1,
+            submitted_at=self._clock.now(),
+            manifest_digest=digest(submission.run_manifest),
+            run_manifest=submission.run_manifest,
+            approvals=submission.approvals,
+        )
+        content = document.model_dump_json(indent=2).encode()
+        return self._entry_of(RunFolder.create(self._root, document.id, {SUBMISSION_FILE: content}))
+
+    def _entry_of(self, folder: RunFolder) -> Entry:
+        submission = read_submission(folder)
+        journal = Journal(folder.path)
+        run = Run(
+            id=submission.id,
+            key=submission.key,
+            state=RunState.QUEUED,
+            since=submission.submitted_at,
+            submitted_at=submission.submitted_at,
+            model=submission.run_manifest.inputs.model_path,
+            scheme=submission.run_manifest.inputs.quant_plan.global_scheme,
+            output_dir=submission.run_manifest.outputs.output_dir,
+            manifest_digest=submission.manifest_digest,
+            last_event=journal.last,
+        )
+        if folder.cancel_asked():
+            run = run.model_copy(update={"state": RunState.CANCELLING, "code": "cancel", "reason": "It was cancelled."})
+        outcome = folder.read_as(OUTCOME_FILE, Outcome)
+        if outcome is not None:
+            changes = {"state": outcome.state, "code": outcome.code, "reason": outcome.reason, "since": outcome.at}
+            run = run.model_copy(update={**changes, **_ending(outcome)})
+        return Entry(folder, submission.number, run, journal)
+
+    def _same(self, known: Entry, submission: RunSubmission) -> Run:
+        if known.run.manifest_digest != digest(submission.run_manifest):
+            raise Conflict(
+                "key_used",
+                f"The key {submission.key[:80]!r} belongs to run {known.run.id}, which runs another manifest.",
+                "Submit a new manifest with a key of its own.",
+            )
+        return known.run
+
+    def _make_room(self, manifest: RunManifest) -> None:
+        waiting = self.unfinished()
+        if len(waiting) >= self._queue_limit:
+            raise Conflict("queue_full", f"{len(waiting)} runs wait already.", "Try again when some have ended.")
+        wanted = Path(manifest.outputs.output_dir)
+        for entry in waiting:
+            theirs = Path(entry.run.output_dir)
+            if wanted == theirs or wanted in theirs.parents or theirs in wanted.parents:
+                raise Conflict(
+                    "output_reserved",
+                    f"The output folder {wanted} is reserved for run {entry.run.id}, which writes to {theirs}.",
+                    "Choose another output folder, or wait until that run has ended.",
+                )
+
+    def _renumber(self) -> None:
+        queued = (entry for entry in self.unfinished() if entry.run.state is RunState.QUEUED)
+        for position, entry in enumerate(queued, 1):
+            if entry.run.position != position:
+                entry.run = entry.run.model_copy(update={"position": position})
+
+
+def _ending(outcome: Outcome) -> dict[str, Any]:
+    return {
+        "ended_at": outcome.at,
+        "started_at": outcome.started_at,
+        "exit_code": outcome.exit_code,
+        "progress": outcome.progress,
+        "position": None,
+    }

@@ -1,0 +1,141 @@
+"""The daemon: one per state folder, listening on a unix socket or a port. Runs outlive it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import logging
+import os
+import socket
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import uvicorn
+from starlette.applications import Starlette
+
+from runner.clock import SystemClock
+from runner.engines.local import LocalEngine
+from runner.errors import Broken, Conflict
+from runner.runs.dispatcher import Dispatcher
+from runner.runs.judge import RunJudge
+from runner.runs.launching import RunLauncher
+from runner.runs.redaction import Redactor, secrets_of
+from runner.runs.table import RunTable
+from runner.service.app import Api, make_app
+from runner.service.workflow import Workflow
+from runner.settings import RunnerSettings
+
+log = logging.getLogger(__name__)
+
+_STOP_SECONDS = 3
+
+
+def run_daemon(settings: RunnerSettings) -> None:
+    """Serve until TERM or INT. Raises RunnerError where the daemon cannot start."""
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    with _only_one(settings.state_dir), _listening(settings) as listener:
+        config = uvicorn.Config(
+            compose(settings),
+            log_config=None,
+            access_log=False,
+            lifespan="on",
+            timeout_graceful_shutdown=_STOP_SECONDS,
+        )
+        log.info("listening on %s, state in %s", settings.listen_url, settings.state_dir)
+        uvicorn.Server(config).run(sockets=[listener])
+
+
+def compose(settings: RunnerSettings) -> Starlette:
+    """All parts of the daemon, wired."""
+    clock = SystemClock()
+    workflow = Workflow(settings, clock)
+    tokens = {settings.token} if settings.token else set()
+    redactor = Redactor(secrets_of(os.environ) | tokens)
+    table = RunTable(settings.state_dir / "runs", workflow, clock, redactor, settings.limits.queue)
+    engine = LocalEngine(clock=clock)
+    launcher = RunLauncher(settings, workflow, workflow.accelerator)
+    judge = RunJudge(settings, engine, workflow.catalogue, workflow.accelerator)
+    dispatcher = Dispatcher(table, engine, launcher, judge, clock)
+
+    @contextlib.asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        await asyncio.to_thread(table.recover)
+        tasks = [asyncio.create_task(dispatcher.run()), asyncio.create_task(workflow.warm())]
+        for task in tasks:
+            task.add_done_callback(_tell_of_a_fall)
+        try:
+            yield
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    return make_app(Api(settings, workflow, table), settings, lifespan)
+
+
+def _tell_of_a_fall(task: asyncio.Task[None]) -> None:
+    if not task.cancelled() and (error := task.exception()) is not None:
+        log.critical("a part of the daemon fell; restart it", exc_info=error)
+
+
+@contextlib.contextmanager
+def _only_one(state_dir: Path) -> Iterator[None]:
+    """Hold the state folder's lock: two daemons would both start its queued runs."""
+    try:
+        state_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+        lock = os.open(state_dir / "daemon.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise Broken("bad_state_dir", f"state_dir {state_dir} cannot be used: {error.strerror}.") from None
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(lock)
+        hint = "Stop it, or give this one a state_dir of its own."
+        raise Conflict("already_running", f"Another daemon works in {state_dir}.", hint) from None
+    try:
+        yield
+    finally:
+        os.close(lock)
+
+
+@contextlib.contextmanager
+def _listening(settings: RunnerSettings) -> Iterator[socket.socket]:
+    path = settings.socket_path
+    try:
+        listener = _unix_socket(path) if path else _tcp_socket(settings.listen_url)
+    except OSError as error:
+        hint = "Correct `listen`; a unix socket's path has room for about 100 characters."
+        raise Broken("cannot_listen", f"Nothing can listen on {settings.listen_url}: {error}.", hint) from None
+    try:
+        yield listener
+    finally:
+        listener.close()
+        if path:
+            path.unlink(missing_ok=True)
+
+
+def _unix_socket(path: Path) -> socket.socket:
+    """A socket that only this user may open: whoever opens it is believed about who approved a run."""
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    if path.is_socket():
+        path.unlink()  # of a daemon that was killed: this one holds the lock
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        old = os.umask(0o177)
+        try:
+            listener.bind(str(path))
+        finally:
+            os.umask(old)
+        listener.listen(128)
+    except OSError:
+        listener.close()
+        raise
+    return listener
+
+
+def _tcp_socket(url: str) -> socket.socket:
+    parts = urlsplit(url)
+    family = socket.AF_INET6 if ":" in (parts.hostname or "") else socket.AF_INET
+    return socket.create_server((parts.hostname or "127.0.0.1", parts.port or 8470), family=family)

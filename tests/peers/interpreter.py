@@ -1,0 +1,163 @@
+"""A quantization interpreter that has no engine: it answers the probes from recordings and "quantizes" as it is told.
+
+It is a real program in a real process, so that everything around the engine can be tested in seconds. What it is told
+lies in `behaviour.json` beside it; each start of the quantization leaves a line in `started` beside it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import stat
+import struct
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+_DATA = Path(__file__).parent.parent / "data"
+_PACKAGES = {
+    "torch": "2.13.0+cpu",
+    "transformers": "5.16.1",
+    "amd-quark": "0.13",
+    "accelerate": "1.15.0",
+    "datasets": "5.2.0",
+}
+
+
+def install(folder: Path) -> Path:
+    """Make `folder/python`, to be named as `quark.python` in runner.yaml."""
+    folder.mkdir(parents=True, exist_ok=True)
+    program = folder / "python"
+    program.write_text(f"#!{sys.executable} -IS\nimport runpy, sys\n_home = {str(folder)!r}\n" + _BOOT.format(__file__))
+    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    tell(folder)
+    return program
+
+
+def tell(folder: Path, **behaviour: Any) -> None:
+    """What the next quantization does: `wait_for` (a file), `exit`, `stubborn`, `spoil` (a kind of wrong output)."""
+    (folder / "behaviour.json").write_text(json.dumps(behaviour))
+
+
+def starts(folder: Path) -> int:
+    """How often a quantization was started, ever."""
+    path = folder / "started"
+    return len(path.read_text().splitlines()) if path.exists() else 0
+
+
+_BOOT = """_module = runpy.run_path({!r})
+sys.exit(_module["main"](_home, sys.argv[1:]))
+"""
+
+
+def main(home: str, arguments: list[str]) -> int:
+    """Run a script of the project in name: which one is known by its file name."""
+    script, rest = Path(arguments[0]).name, arguments[1:]
+    if script == "environment_probe.py":
+        print(json.dumps(environment(home)))
+        return 0
+    if script == "catalogue_probe.py":
+        recorded = (_DATA / "catalogue-probe-0.13.json").read_bytes()
+        Path(rest[rest.index("--output") + 1]).write_bytes(recorded)
+        return 0
+    if script == "reload_check.py":
+        say(ptq="reload", ok=True, seconds=0.1, logits_finite=True, dtype="bfloat16")
+        return 0
+    return quantize(Path(home), rest)
+
+
+def environment(home: str) -> dict[str, Any]:
+    """The answer of the quick probe. `versions` beside the interpreter changes what is installed."""
+    changed = Path(home) / "versions.json"
+    packages = {**_PACKAGES, **(json.loads(changed.read_text()) if changed.exists() else {})}
+    return {
+        "python": "3.11.7",
+        "executable": f"{home}/python",
+        "prefix": home,
+        "packages": packages,
+        "torch_build": {"cuda": None, "hip": None, "tag": "cpu"},
+        "quark_path": None,
+        "quark_cli": None,
+        "ninja": True,
+        "compiler": None,
+    }
+
+
+def quantize(home: Path, arguments: list[str]) -> int:
+    """Leave a trace, behave as told, and write what an fp8 export looks like."""
+    with (home / "started").open("a") as trace:
+        trace.write(f"{os.getpid()}\n")
+    told = json.loads((home / "behaviour.json").read_text())
+    if told.get("stubborn"):
+        _be_stubborn()
+    say(ptq="phase", phase="loading_model")
+    print(f"token: {os.environ.get('HF_TOKEN', 'none')}", flush=True)
+    say(ptq="perplexity", of="original", value=10.0, dataset="test", tokens=100)
+    say(ptq="phase", phase="calibrating")
+    say(ptq="progress", phase="calibrating", done=1, total=2)
+    pause = threading.Event()
+    while told.get("wait_for") and not Path(told["wait_for"]).exists():
+        pause.wait(0.02)
+    say(ptq="progress", phase="calibrating", done=2, total=2)
+    if told.get("exit"):
+        print("ValueError: the stand-in was told to fail", file=sys.stderr)
+        return int(told["exit"])
+    say(ptq="phase", phase="exporting")
+    model = Path(arguments[arguments.index("--model_dir") + 1])
+    export(model, Path(arguments[arguments.index("--output_dir") + 1]), told.get("spoil", ""))
+    say(ptq="perplexity", of="quantized", value=10.1, dataset="test", tokens=100)
+    say(ptq="done")
+    return 0
+
+
+def say(**event: Any) -> None:
+    """One event line."""
+    print("\n" + json.dumps(event), flush=True)
+
+
+def export(model: Path, output: Path, spoil: str) -> None:
+    """Turn a tiny model's tensors into the layout of an fp8 export: F8_E4M3 weights with scales, lm_head as it was."""
+    output.mkdir(parents=True, exist_ok=True)
+    raw = (model / "model.safetensors").read_bytes()
+    length = struct.unpack("<Q", raw[:8])[0]
+    header = json.loads(raw[8 : 8 + length])
+    tensors: dict[str, tuple[str, list[int], int]] = {}
+    for name, entry in header.items():
+        if name == "__metadata__":
+            continue
+        size = entry["data_offsets"][1] - entry["data_offsets"][0]
+        linear = len(entry["shape"]) == 2 and not any(word in name for word in ("embed", "lm_head"))
+        if linear and spoil != "not_quantized":
+            tensors[name] = ("F8_E4M3", entry["shape"], size // 2)
+            tensors[name + "_scale"] = ("BF16", [], 2)
+            tensors[name.replace(".weight", ".input_scale")] = ("BF16", [], 2)
+        else:
+            tensors[name] = (entry["dtype"], entry["shape"], size)
+    _write(output / "model.safetensors", tensors)
+    config = json.loads((model / "config.json").read_text())
+    recorded = json.loads((_DATA / "exports" / "llama-fp8.json").read_text())
+    config["quantization_config"] = recorded["config"]["quantization_config"]
+    (output / "config.json").write_text(json.dumps(config))
+    for name in ("tokenizer.json", "tokenizer_config.json", "generation_config.json"):
+        if (model / name).exists():
+            (output / name).write_bytes((model / name).read_bytes())
+
+
+def _write(path: Path, tensors: dict[str, tuple[str, list[int], int]]) -> None:
+    header: dict[str, Any] = {}
+    offset = 0
+    for name, (dtype, shape, size) in tensors.items():
+        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [offset, offset + size]}
+        offset += size
+    text = json.dumps(header).encode()
+    path.write_bytes(struct.pack("<Q", len(text)) + text + bytes(offset))
+
+
+def _be_stubborn() -> None:
+    """Ignore TERM, and leave a grandchild in a session of its own that ignores it too."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    code = "import signal, threading; signal.signal(15, signal.SIG_IGN); threading.Event().wait(120)"
+    subprocess.Popen([sys.executable, "-IS", "-c", code], start_new_session=True)
