@@ -6,14 +6,14 @@ import asyncio
 import os
 import re
 import signal
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 _LONGEST_OUTPUT = 8 * 2**20
 _LONGEST_ERRORS = 64 * 2**10
-_PIPES_SECONDS = 2.0
+_AFTER_KILL_SECONDS = 2.0
 _SECRET = re.compile(r"TOKEN|SECRET|PASSWORD|CREDENTIAL|API_KEY", re.IGNORECASE)
 
 
@@ -46,34 +46,51 @@ async def run_child(
     The child leads a process group of its own, of which nothing is left afterwards, whether it ended, took too long or
     the caller was cancelled.
     """
-    process = await asyncio.create_subprocess_exec(
-        *argv,
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        env=dict(environment),
-        cwd=folder,
-        start_new_session=True,
-    )
-    assert process.stdout is not None
-    assert process.stderr is not None
-    output = asyncio.ensure_future(_head(process.stdout))
-    errors = asyncio.ensure_future(_tail(process.stderr))
-    try:
-        async with asyncio.timeout(timeout_seconds):
-            status = await process.wait()
-    finally:
-        # Also after a good end: a grandchild could still hold the pipes open.
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        read, _ = await asyncio.wait((output, errors), timeout=_PIPES_SECONDS)
-        output.cancel()
-        errors.cancel()
-        with suppress(TimeoutError):
-            async with asyncio.timeout(_PIPES_SECONDS):
-                await process.wait()
-    texts = [part.result().decode("utf-8", "replace") if part in read else "" for part in (output, errors)]
+    # Pipes of our own: asyncio's would let `wait` wait for a grandchild that holds them open.
+    async with _pipe(_head) as (output_end, output), _pipe(_tail) as (errors_end, errors):
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *argv,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=output_end,
+                stderr=errors_end,
+                env=dict(environment),
+                cwd=folder,
+                start_new_session=True,
+            )
+        finally:
+            os.close(output_end)
+            os.close(errors_end)
+        try:
+            async with asyncio.timeout(timeout_seconds):
+                status = await process.wait()
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_AFTER_KILL_SECONDS):
+                    await process.wait()
+        read, _ = await asyncio.wait((output, errors), timeout=_AFTER_KILL_SECONDS)
+        texts = [part.result().decode("utf-8", "replace") if part in read else "" for part in (output, errors)]
     return ChildResult(status, *texts)
+
+
+@asynccontextmanager
+async def _pipe(
+    read: Callable[[asyncio.StreamReader], Coroutine[None, None, bytes]],
+) -> AsyncIterator[tuple[int, asyncio.Task[bytes]]]:
+    """The writing end of a pipe, for a child, and the task that reads the other end. The caller closes the former."""
+    reading, writing = os.pipe()
+    stream = asyncio.StreamReader()
+    transport, _ = await asyncio.get_running_loop().connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(stream), os.fdopen(reading, "rb", 0)
+    )
+    task = asyncio.ensure_future(read(stream))
+    try:
+        yield writing, task
+    finally:
+        task.cancel()
+        transport.close()
 
 
 async def _head(stream: asyncio.StreamReader) -> bytes:

@@ -84,7 +84,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         run(options, events)
     except Exception as problem:  # reported, logged and turned into the exit status: nothing is swallowed
         if isinstance(problem, BadInput):
-            print(f"\n{problem}", file=sys.stderr, flush=True)
+            print(f"\n{in_words(problem)}", file=sys.stderr, flush=True)
         else:
             traceback.print_exc()
         events.write("error", phase=events.phase, type=type(problem).__name__, message=in_words(problem))
@@ -94,8 +94,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def in_words(problem: Exception) -> str:
-    """The message of an error; for one without a message, the statement that raised it."""
-    if text := str(problem).strip():
+    """The message of an error in one line; for one without a message, the statement that raised it."""
+    if text := " ".join(str(problem).split()):
         return text[:2000]  # the traceback on stderr has all of it
     last = traceback.extract_tb(problem.__traceback__)[-1]
     return f"{type(problem).__name__} without a message at {Path(last.filename).name}:{last.lineno}: {last.line}"
@@ -267,14 +267,15 @@ def quantization_config(options: argparse.Namespace) -> Any:
     schemes, layers = LLMTemplate.get_supported_schemes(), dict(options.layer_quant_scheme)
     for scheme in (options.quant_scheme, *layers.values()):
         known("scheme", scheme, schemes)
+    known("template for the model type", model_type, LLMTemplate.list_available())
+    template, files = LLMTemplate.get(model_type), dict(options.quant_algo_config_file)
     for name in options.quant_algo:
         known("algorithm", name, get_supported_algorithm_types())
-    known("template for the model type", model_type, LLMTemplate.list_available())
-    template = LLMTemplate.get(model_type)
+        if name not in files and template.algo_config.get(name) is None:
+            raise BadInput(f"Quark has no {name} for {model_type} built in: give --quant_algo_config_file {name} FILE.")
     if options.kv_cache_dtype and not template.kv_layers_name:
         raise BadInput(f"The template of {model_type} names no key and value layers: leave --kv_cache_dtype out.")
     try:
-        files = {name: load_quant_algo_config_from_file(file) for name, file in options.quant_algo_config_file}
         config = template.get_config(
             scheme=options.quant_scheme,
             algorithm=options.quant_algo or None,
@@ -282,9 +283,9 @@ def quantization_config(options: argparse.Namespace) -> Any:
             min_kv_scale=options.min_kv_scale,
             layer_config=layers,
             exclude_layers=options.exclude_layers,
-            algo_configs=files or None,
+            algo_configs={name: load_quant_algo_config_from_file(file) for name, file in files.items()} or None,
         )
-    except (ValueError, KeyError, TypeError, NotImplementedError) as problem:
+    except (ValueError, KeyError, TypeError) as problem:
         raise BadInput(f"Quark refuses this configuration: {problem}") from None
     if options.kv_cache_post_rope:
         if not hasattr(config, "kv_cache_post_rope"):

@@ -12,13 +12,24 @@ from datetime import datetime
 from typing import Protocol
 
 from runner.clock import Clock
-from runner.engines.engine import Begun, CancelledBeforeStart, Engine, Exit, Exited, Lost, NotBegun, Running, Unreadable
+from runner.engines.engine import (
+    Begun,
+    Cancel,
+    CancelledBeforeStart,
+    Engine,
+    Exit,
+    Exited,
+    Lost,
+    NotBegun,
+    Running,
+    Unreadable,
+)
 from runner.errors import RunnerError
-from runner.runs.folder import BEGUN
+from runner.runs.folder import BEGUN, CANCEL
 from runner.runs.following import LogFollower
 from runner.runs.outcome import Outcome
 from runner.runs.submission import Submission, read_submission
-from runner.runs.table import Entry, RunTable
+from runner.runs.table import Entry, RunTable, cancelled_by
 from schemas.artifacts.report import ValidationReport
 from schemas.runs import RunState
 
@@ -180,8 +191,9 @@ class Dispatcher:
         )
 
     def _cancelled_while_running(self, entry: Entry, end: Exit) -> Outcome:
-        who = entry.run.reason if entry.run.code == "cancel" else f"It was ended by {end.ended_by}."
-        reason = f"{who} What it wrote until then may lie in {entry.run.output_dir}."
+        cancel = entry.folder.read_as(CANCEL, Cancel)
+        what = cancelled_by(cancel) if cancel else f"It was ended by {end.ended_by}."
+        reason = f"{what} What it wrote until then may lie in {entry.run.output_dir}."
         return Outcome(state=RunState.CANCELLED, code="cancelled", reason=reason, at=self.clock.now())
 
     def _end_quietly(self, entry: Entry, outcome: Outcome) -> None:

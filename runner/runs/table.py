@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from runner.clock import Clock
+from runner.engines.engine import Cancel
 from runner.errors import BadRequest, Conflict, NotHere, RunnerError
 from runner.runs.documents import read_run_file
-from runner.runs.folder import RunFolder
+from runner.runs.folder import CANCEL, RunFolder
 from runner.runs.journal import EventStream, Journal
 from runner.runs.logs import LogPiece, read_log
 from runner.runs.outcome import OUTCOME_FILE, Outcome
@@ -151,7 +152,8 @@ class RunTable:
             raise Conflict("already_ended", f"Run {run} has already ended: it {entry.run.state}.")
         if not entry.ended and entry.run.state is not RunState.CANCELLING:
             await asyncio.to_thread(entry.folder.ask_cancel, by, reason, self._clock.now().isoformat())
-            self.change(entry, RunState.CANCELLING, "cancel", f"{by} cancelled it. {reason}".strip())
+            asked = Cancel(by=by, at=self._clock.now(), reason=reason)
+            self.change(entry, RunState.CANCELLING, "cancel", cancelled_by(asked))
             self.work_waits.set()
         return entry.run
 
@@ -227,7 +229,9 @@ class RunTable:
             last_event=journal.last,
         )
         if folder.cancel_asked():
-            run = run.model_copy(update={"state": RunState.CANCELLING, "code": "cancel", "reason": "It was cancelled."})
+            cancel = folder.read_as(CANCEL, Cancel)
+            reason = self._redactor.redact_text(cancelled_by(cancel) if cancel else "")
+            run = run.model_copy(update={"state": RunState.CANCELLING, "code": "cancel", "reason": reason})
         outcome = folder.read_as(OUTCOME_FILE, Outcome)
         if outcome is not None:
             changes = {"state": outcome.state, "code": outcome.code, "reason": outcome.reason, "since": outcome.at}
@@ -262,6 +266,11 @@ class RunTable:
         for position, entry in enumerate(queued, 1):
             if entry.run.position != position:
                 entry.run = entry.run.model_copy(update={"position": position})
+
+
+def cancelled_by(cancel: Cancel) -> str:
+    """Who ended a run, and why, in words."""
+    return f"{cancel.by} cancelled it. {cancel.reason}".strip()
 
 
 def _ending(outcome: Outcome) -> dict[str, Any]:

@@ -145,7 +145,7 @@ def _perplexity_in_words(evidence: Evidence) -> list[str]:
         return []
     told = [measured.dataset] if measured.dataset else []
     if measured.change is not None and measured.original is not None:
-        told.append(f"{words.percent(measured.change)} of {number(measured.original)}")
+        told.append(f"{words.percent(measured.change)} from {number(measured.original)}")
     return [f"perplexity {number(measured.quantized)}" + (f" ({', '.join(told)})" if told else "")]
 
 

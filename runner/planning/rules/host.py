@@ -61,6 +61,8 @@ def quark_cli_has_the_flags(case: Case) -> Iterator[Remark]:
         return
     if case.plan.device == "cpu":
         yield blocks("quark-cli does not work without a GPU.", "Take the entry point own.")
+    if case.host.offline:
+        yield blocks("quark-cli reads datasets only from the hub, which is off here.", "Take quantize_quark or own.")
     for name, wanted in (
         ("min_kv_scale", case.plan.min_kv_scale),
         ("kv_cache_post_rope", case.plan.kv_cache_post_rope),

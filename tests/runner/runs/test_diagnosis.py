@@ -1,0 +1,137 @@
+"""Why a command failed: what the rules know for certain, and that they claim nothing else."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from runner.errors import NotHere
+from runner.runs.diagnosis import diagnose, diagnose_file, examine, last_exception
+from schemas.artifacts.report import FailureClass
+from tests.fixtures_folder import fixture_files
+
+TABLE = [
+    ("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.", 1, FailureClass.MEMORY),
+    ("torch.cuda.OutOfMemoryError: HIP out of memory. Tried to allocate 2.00 GiB.", 1, FailureClass.MEMORY),
+    ("RuntimeError: CUDA out of memory. Tried to allocate 20.00 MiB", 1, FailureClass.MEMORY),
+    ("MemoryError", 1, FailureClass.MEMORY),
+    ("RuntimeError: [enforce fail] DefaultCPUAllocator: can't allocate memory: you tried", 1, FailureClass.MEMORY),
+    ("OSError: [Errno 12] Cannot allocate memory", 1, FailureClass.MEMORY),
+    ("MemoryError: Out of memory. The available GPU memory is insufficient to load", 1, FailureClass.UNKNOWN),
+    ("OSError: [Errno 28] No space left on device: '/out/config.json'", 1, FailureClass.HOST),
+    ("SafetensorError: Error while serializing: I/O error: No space left (os error 28)", 1, FailureClass.HOST),
+    ("SafetensorError: Error while deserializing header: incomplete metadata", 1, FailureClass.LOAD),
+    ("OSError: Error no file named model.safetensors, or pytorch_model.bin, found in /m.", 1, FailureClass.LOAD),
+    ("ModuleNotFoundError: No module named 'timm'", 1, FailureClass.ENVIRONMENT),
+    (
+        "ValueError: The checkpoint has model type `x` but Transformers does not recognize this architecture.",
+        1,
+        FailureClass.COMPATIBILITY,
+    ),
+    ("python3: can't open file '/x/quantize.py': [Errno 2] No such file or directory", 2, FailureClass.ENVIRONMENT),
+    ("quantize.py: error: argument --quant_scheme: invalid choice", 2, FailureClass.UNKNOWN),
+    ("KeyError: 'autoround'", 1, FailureClass.UNKNOWN),
+    ("all is well", 1, FailureClass.UNKNOWN),
+    ("all is well", -9, FailureClass.KILLED),
+    ("all is well", -15, FailureClass.KILLED),
+    ("all is well", -11, FailureClass.UNKNOWN),
+    ("all is well", -63, FailureClass.UNKNOWN),
+    ("all is well", 137, FailureClass.KILLED),
+    ("all is well", None, FailureClass.UNKNOWN),
+    ("torch.OutOfMemoryError: CUDA out of memory", 0, FailureClass.UNKNOWN),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("line", "exit_code", "expected"), TABLE)
+def test_the_last_exception_decides(line: str, exit_code: int | None, expected: FailureClass) -> None:
+    noise = ["[QUARK-INFO]: Install a compatible Transformers version.", "Traceback (most recent call last):"]
+    failure, cause, next_actions = diagnose([*noise, line, ""], exit_code)
+    assert failure is expected
+    assert cause
+    assert next_actions or exit_code == 0
+    assert "Install a compatible" not in cause
+
+
+# What the first line of each recorded failure says, as a class. A rule may leave it unknown, but never say another.
+RIGHT = {
+    "dynamiccache_removed_api": FailureClass.COMPATIBILITY,
+    "gated_403": FailureClass.LOAD,
+    "hip_oom_strix": FailureClass.MEMORY,
+    "kv_scale_1_warning": FailureClass.UNKNOWN,
+    "nccl_unhandled": FailureClass.HOST,
+    "no_hip_gpus": FailureClass.ENVIRONMENT,
+    "own_bad_scheme": FailureClass.CONFIGURATION,
+    "own_cli_class_cpu": FailureClass.CONFIGURATION,
+    "own_cli_cpu": FailureClass.ENVIRONMENT,
+    "own_cli_cpu_stubtimm": FailureClass.ENVIRONMENT,
+    "own_config_missing": FailureClass.LOAD,
+    "own_disk_full": FailureClass.HOST,
+    "own_hub_id_offline": FailureClass.LOAD,
+    "own_model_dir_missing": FailureClass.LOAD,
+    "own_mxfp4_cpu": FailureClass.UNKNOWN,
+    "own_readonly_out": FailureClass.HOST,
+    "own_sigint": FailureClass.UNKNOWN,
+    "own_sigterm": FailureClass.KILLED,
+    "own_tokenizer_missing": FailureClass.LOAD,
+    "own_weights_missing": FailureClass.LOAD,
+    "own_weights_truncated": FailureClass.LOAD,
+    "sentencepiece_missing": FailureClass.LOAD,
+    "sglang_fused_exclude_shape": FailureClass.COMPATIBILITY,
+    "torch_no_cuda": FailureClass.ENVIRONMENT,
+    "tp_not_aligned": FailureClass.CONFIGURATION,
+    "transformers_unknown_arch": FailureClass.COMPATIBILITY,
+    "vllm_no_quark_scheme": FailureClass.COMPATIBILITY,
+}
+CERTAIN = {
+    "hip_oom_strix",
+    "own_cli_cpu",
+    "own_cli_cpu_stubtimm",
+    "own_disk_full",
+    "own_sigterm",
+    "own_weights_missing",
+    "own_weights_truncated",
+    "transformers_unknown_arch",
+}
+
+
+@pytest.mark.parametrize("recorded", fixture_files("failures/*.txt"))
+def test_a_recorded_failure_is_never_misjudged(recorded: Path) -> None:
+    first, *lines = recorded.read_text().splitlines()
+    status = re.search(r"(?:rc=|returncode )(-?\d+)", first)
+    output = [line for line in lines if not line.startswith("# ")]
+    failure, _, _ = diagnose(output, int(status[1]) if status else 1)
+    assert failure in {RIGHT[recorded.stem], FailureClass.UNKNOWN}
+    assert (failure is not FailureClass.UNKNOWN) == (recorded.stem in CERTAIN)
+
+
+def test_the_own_script_tells_its_errors_as_events() -> None:
+    event = {"ptq": "error", "phase": "exporting", "type": "OSError", "message": "[Errno 28] No space left on device"}
+    assert last_exception(["Calibrating", json.dumps(event)]) == "OSError: [Errno 28] No space left on device"
+    assert diagnose([json.dumps(event)], 1)[0] is FailureClass.HOST
+    assert diagnose([json.dumps(event | {"type": "MemoryError", "message": ""})], 1)[0] is FailureClass.MEMORY
+    assert last_exception(['{"ptq": "error", "type": 3}', '{"ptq": ']) == ""
+
+
+@given(lines=st.lists(st.text(max_size=80)), exit_code=st.one_of(st.none(), st.integers(-200, 300)))
+def test_any_output_gives_a_sentence(lines: list[str], exit_code: int | None) -> None:
+    found = examine(lines, exit_code)
+    assert found.cause.isprintable()
+    found.cause.encode()
+
+
+def test_a_log_alone_is_enough(tmp_path: Path) -> None:
+    log = tmp_path / "run.log"
+    log.write_bytes(b"\xff\xfe" * 300_000 + b"\rCalibrating  10%\r\x1b[31mKeyError: 'x'\x1b[0m\nbye\n")
+    report = diagnose_file(log, 1)
+    assert report.status == "failed"
+    assert report.failure is FailureClass.UNKNOWN
+    assert report.evidence[0] == "KeyError: 'x'"
+    assert json.loads(report.model_dump_json())["class"] == "unknown"
+    assert diagnose_file(log, 0).status == "success"
+    with pytest.raises(NotHere, match="cannot be read"):
+        diagnose_file(tmp_path / "absent.log", 1)

@@ -1,0 +1,108 @@
+"""The report on a run whose command failed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runner.runs.verification import verify
+from schemas.artifacts.report import FailureClass
+from tests.runner.runs.exported import Export, catalogue, detail, evidence_of, manifest_for, outcomes
+
+CATALOGUE = catalogue()
+KV = "llama-fp8-kv"
+
+TRACE = (
+    "Traceback (most recent call last):",
+    '  File "quantize.py", line 3, in <module>',
+    "torch.OutOfMemoryError: HIP out of memory. Tried to allocate 16.00 GiB.",
+)
+
+
+@dataclass(frozen=True)
+class Failed:
+    """How a command failed, and what the report says."""
+
+    evidence: dict[str, Any]
+    failure: FailureClass
+    says: str
+
+
+FAILED = {
+    "gpu memory": Failed({"exit_code": 1, "last_lines": TRACE}, FailureClass.MEMORY, "The GPU ran out of memory."),
+    "killed": Failed({"exit_code": -9}, FailureClass.KILLED, "the host ran out of memory"),
+    "killed in a container": Failed({"exit_code": 137}, FailureClass.KILLED, "SIGKILL"),
+    "terminated": Failed({"exit_code": -15}, FailureClass.KILLED, "asked to end (SIGTERM)"),
+    "time limit": Failed({"exit_code": -15, "ended_by": "time_limit"}, FailureClass.KILLED, "longer than a run may"),
+    "not started": Failed(
+        {"exit_code": None, "could_not_start": "/venv/bin/python: No such file or directory."},
+        FailureClass.ENVIRONMENT,
+        "could not be started",
+    ),
+    "unknown": Failed(
+        {"exit_code": 1, "last_lines": ("KeyError: 'autoround'",)}, FailureClass.UNKNOWN, "KeyError: 'autoround'"
+    ),
+    "silent": Failed({"exit_code": 3, "last_lines": ()}, FailureClass.UNKNOWN, "printed no exception"),
+}
+
+
+@pytest.mark.parametrize("case", FAILED.values(), ids=FAILED.keys())
+def test_a_command_that_failed_is_diagnosed(case: Failed, tmp_path: Path) -> None:
+    export = Export.recorded(KV)
+    report = verify(manifest_for(export, tmp_path / "nothing"), CATALOGUE, evidence_of(export, **case.evidence))
+    assert report.status == "failed"
+    assert report.failure is case.failure
+    assert case.says in report.cause
+    assert report.summary == f"Quantization failed: {report.cause}"
+    assert outcomes(report) == {"exit status": "failed"}
+    assert report.next_actions
+    assert report.size_bytes is None
+
+
+def test_the_evidence_of_a_failed_command_begins_with_its_exception(tmp_path: Path) -> None:
+    export = Export.recorded(KV)
+    lines = (*TRACE, "\x1b[32m[QUARK-INFO]: bye\x1b[0m")
+    report = verify(manifest_for(export, tmp_path), CATALOGUE, evidence_of(export, exit_code=1, last_lines=lines))
+    assert report.evidence[0] == TRACE[-1]
+    assert report.evidence[-1] == "[QUARK-INFO]: bye"
+    assert len(report.evidence) == len(set(report.evidence)) == 4
+
+
+def test_a_full_disk_is_said_twice_over(tmp_path: Path) -> None:
+    """The log says why; the folder says that it is no model although it looks like one."""
+    export = Export.recorded(KV)
+    folder = export.write(tmp_path)
+    (folder / "model.safetensors").unlink()
+    line = "safetensors._safetensors_rust.SafetensorError: Error while serializing: I/O error: No space left on device"
+    report = verify(manifest_for(export, folder), CATALOGUE, evidence_of(export, exit_code=1, last_lines=(line,)))
+    assert report.status == "failed"
+    assert report.failure is FailureClass.HOST
+    assert "only looks like a model" in detail(report, "files")
+
+
+def test_a_model_that_was_complete_before_the_command_failed_is_named(tmp_path: Path) -> None:
+    export = Export.recorded("llama-ptpc_fp8")
+    folder = export.write(tmp_path)
+    line = "RuntimeError: qdq_mxfp4 is only implemented in CUDA devices!"
+    report = verify(manifest_for(export, folder), CATALOGUE, evidence_of(export, exit_code=1, last_lines=(line,)))
+    assert report.status == "failed"
+    assert report.summary.endswith(f"The model in {folder} was complete by then.")
+    assert outcomes(report)["tensor dtypes"] == "ok"
+    (folder / "config.json").unlink()
+    broken = verify(manifest_for(export, folder), CATALOGUE, evidence_of(export, exit_code=1, last_lines=(line,)))
+    assert "complete" not in broken.summary
+
+
+def test_a_folder_that_is_not_there_is_said(tmp_path: Path) -> None:
+    export = Export.recorded(KV)
+    report = verify(manifest_for(export, tmp_path / "nothing"), CATALOGUE, evidence_of(export))
+    assert report.status == "failed"
+    assert report.failure is FailureClass.EXPORT
+    assert "No such file or directory" in detail(report, "files")
+    assert report.size_bytes is None
+    file = tmp_path / "file"
+    file.write_text("no folder")
+    assert "is not a folder" in detail(verify(manifest_for(export, file), CATALOGUE, evidence_of(export)), "files")
