@@ -46,7 +46,8 @@ def _output_bytes(plan: QuantPlan, analysis: ModelAnalysis, catalogue: Catalogue
     if not analysis.size.weight_bytes or not analysis.quantization_targets.groups:
         return None
     beside = sum(f.size_bytes for f in analysis.size.files if not f.name.endswith((".safetensors", ".bin", ".gguf")))
-    total = _source_bytes(analysis) + beside
+    # Not the size of the files: those may hold tensors that loading leaves out and no export writes.
+    total = analysis.size.weight_bytes + beside
     wide = bool(WIDE_SCALE_ALGORITHMS.intersection(plan.algorithms))
     for target in layers.quantized(plan, analysis):
         group, element = target.group, ELEMENT_BYTES.get(target.group.dtype)

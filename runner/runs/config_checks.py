@@ -20,7 +20,7 @@ from schemas.catalog import TensorSpec
 CONFIG_CHECK, KV_CONFIG = "quantization_config", "KV cache configuration"
 
 _COMPARED = ("dtype", "qscheme", "group_size", "ch_axis", "symmetric", "is_dynamic", "scale_type")
-_MOST_PATTERNS, _LONGEST_PATTERN = 2000, 500
+_MOST_PATTERNS, _LONGEST_PATTERN = 500, 300
 _NEW_RUN = "Do not serve it: a server would read the weights wrongly. Look in the log at what the export said."
 
 

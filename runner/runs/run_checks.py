@@ -48,8 +48,9 @@ def files_are_there(output: Output, expected: list[str]) -> Judgement:
     if CONFIG not in sizes or not weights:
         lacking = "Neither config.json nor weights are" if CONFIG not in sizes and not weights else "config.json is not"
         return broken(FILES, f"{lacking} in {words.plain(output.folder)}.", FailureClass.EXPORT, _RUN_AGAIN)
-    if output.weights_problem:
-        return broken(FILES, output.weights_problem, FailureClass.EXPORT, _RUN_AGAIN)
+    if output.weights_problem or not output.tensors:
+        detail = output.weights_problem or "The weight files hold no tensors."
+        return broken(FILES, detail, FailureClass.EXPORT, _RUN_AGAIN)
     absent = [pattern for pattern in expected if not any(_matches(name, [pattern]) for name in sizes)]
     if absent or not tokenizer:
         detail = f"{words.some(absent) or 'A tokenizer'} is missing in the output."

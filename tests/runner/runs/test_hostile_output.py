@@ -158,7 +158,8 @@ def test_a_huge_configuration_is_not_read(folder: Path) -> None:
     assert "config.json is 1099511627776 bytes long" in detail(report, "quantization_config")
 
 
-def test_many_absurd_patterns_take_no_time(folder: Path) -> None:
+def test_absurd_patterns_are_bounded(folder: Path) -> None:
+    """Compiling all of them would take minutes, and none of them is the engine's."""
     config = json.loads((folder / "config.json").read_text())
     patterns = [f"*{'a*' * 200}{number}" for number in range(50_000)]
     config["quantization_config"]["exclude"] = ["lm_head", *patterns]
