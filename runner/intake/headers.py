@@ -101,16 +101,19 @@ def read_headers(folder: Path, listing: Listing | None = None) -> Headers:
 def read_header(path: Path) -> list[Tensor]:
     """The tensors of one safetensors file, in the order of their data."""
     with opened(path) as (descriptor, size):
-        text = _header_text(path, read_fully(descriptor, 8 + len(_LFS_POINTER), 0), size)
-        data = read_fully(descriptor, text, 8)
+        length = _header_length(path, read_fully(descriptor, 8 + len(_LFS_POINTER), 0), size)
+        data = read_fully(descriptor, length, 8)
     try:
-        header = json.loads(data.decode("utf-8")) if data.startswith(b"{") else None
+        header = json.loads(data.decode("utf-8"))
     except (ValueError, RecursionError):
         header = None
     if not isinstance(header, dict):
         raise _broken(path, "its header is not a JSON object")
-    header.pop("__metadata__", None)
-    return _checked(path, header, size - 8 - text)
+    metadata = header.pop("__metadata__", None)
+    texts = isinstance(metadata, dict) and all(isinstance(value, str) for value in metadata.values())
+    if metadata is not None and not texts:
+        raise _broken(path, "its __metadata__ is not an object of texts")
+    return _checked(path, header, size - 8 - length)
 
 
 def header_length(first: bytes, size: int) -> int | None:
@@ -121,7 +124,7 @@ def header_length(first: bytes, size: int) -> int | None:
     return length if length <= min(LONGEST_HEADER, size - 8) else None
 
 
-def _header_text(path: Path, first: bytes, size: int) -> int:
+def _header_length(path: Path, first: bytes, size: int) -> int:
     if first.startswith(_LFS_POINTER):
         raise Refused(
             "weights_lfs_pointer",
@@ -129,10 +132,11 @@ def _header_text(path: Path, first: bytes, size: int) -> int:
             "Run `git lfs pull` in the model's clone, or download the model again.",
         )
     length = header_length(first, size)
-    if length is not None:
+    object_begins = first[8:9] in {b"{", b""}
+    if length is not None and object_begins:
         return length
     claimed = struct.unpack("<Q", first[:8])[0] if len(first) >= 8 else 0
-    if len(first) < 8 or claimed <= LONGEST_HEADER:
+    if object_begins and claimed <= LONGEST_HEADER:
         raise Refused("weights_truncated", f"{path} ends after {size} bytes, within its header.", _DOWNLOAD_AGAIN)
     raise Refused("weights_not_safetensors", f"{path} is not a safetensors file.", _DOWNLOAD_AGAIN)
 

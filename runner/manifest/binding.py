@@ -132,10 +132,11 @@ def _check_arguments(before: list[str], now: list[str]) -> None:
     place = next((i for i, (old, new) in enumerate(zip(before, now, strict=False)) if old != new), None)
     if place is None:
         place = min(len(before), len(now))
+    flag = next((f" (after {argument})" for argument in reversed(now[:place]) if argument.startswith("--")), "")
     old, new = (repr(argv[place]) if place < len(argv) else "nothing" for argv in (before, now))
     raise Changed(
         "command_changed",
-        f"The command is not the one that the plan gives: argument {place} is {old} and should be {new}.",
+        f"The command is not the one that the plan gives: argument {place}{flag} is {old} and should be {new}.",
         _NEW_MANIFEST,
     )
 

@@ -24,14 +24,14 @@ def estimate(plan: QuantPlan, analysis: ModelAnalysis, catalogue: Catalogue, hos
     """Bytes of the output and of free disk that the run needs; None for what cannot be computed.
 
     The output is the quantized layers plus all else at its own size plus tokenizer and configuration files. A model
-    that is known by its Hub id alone has to be downloaded first. The runner's reserve must be left over.
+    that is known by its Hub id alone has to be downloaded first. The runner's reserve is not part of it.
     """
     source = _source_bytes(analysis)
     output = _output_bytes(plan, analysis, catalogue)
     needed = None
     if output is not None:
         download = 0 if Path(analysis.model.model_path).is_absolute() else source
-        needed = math.ceil(output * _SPARE) + download + host.disk_reserve_bytes
+        needed = math.ceil(output * _SPARE) + download
     return Estimates(
         output_bytes=output, source_bytes=source, disk_bytes_needed=needed, disk_bytes_free=host.disk_free_bytes
     )

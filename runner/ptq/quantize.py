@@ -172,8 +172,7 @@ def run(options: argparse.Namespace, events: Events) -> None:
     if options.device == "cuda" and not torch.cuda.is_available():
         raise BadInput(f"torch {torch.__version__} of this interpreter finds no GPU: use --device cpu, or a GPU build.")
     torch.manual_seed(0)  # the same command gives the same checkpoint
-    config = quantization_config(options)
-    tokenizer = load_tokenizer(options, options.model_dir)
+    config, tokenizer = quantization_config(options), load_tokenizer(options, options.model_dir)
     data = load_data(options, tokenizer)
     from accelerate.utils import send_to_device  # type: ignore[import-untyped]
     from quark.torch.utils.llm import check_compatibility_before_quantization, get_model
@@ -297,8 +296,8 @@ def quantization_config(options: argparse.Namespace) -> Any:
 def known(what: str, name: str, names: Sequence[str]) -> None:
     """Refuse a name that the engine does not know, with the nearest ones that it does."""
     if name not in names:
-        near = difflib.get_close_matches(name, names, n=3, cutoff=0.4)
-        raise BadInput(f"Quark has no {what} {name!r}." + (f" Near it: {', '.join(near)}." if near else ""))
+        near = ", ".join(difflib.get_close_matches(name, names, n=3, cutoff=0.4))
+        raise BadInput(f"Quark has no {what} {name!r}" + (f"; near it are {near}." if near else "."))
 
 
 def model_type_of(options: argparse.Namespace) -> str:

@@ -2,8 +2,8 @@
 
     python reload_check.py --model_dir FOLDER [--device cuda|cpu] [--multi_gpu [auto|balanced]] [--text TEXT]
 
-Loads the tokenizer and the model from the folder alone, without network and without code of the folder, and passes a short
-text through the model once. Events are JSON lines on stdout:
+Loads the tokenizer and the model from the folder alone, without network and without code of the folder, and passes a
+short text through the model once. Events are JSON lines on stdout:
 
     {"ptq": "phase", "phase": "reloading"}
     {"ptq": "reload", "ok": true, "seconds": s, "logits_finite": true, "dtype": "bfloat16", "loader": "quark",
@@ -14,9 +14,9 @@ text through the model once. Events are JSON lines on stdout:
 
 Exit status: 0 when ok is true or null, 1 when it is false (a traceback goes to stderr), 2 for a wrong command line.
 
-Quark's own importer is used and not transformers' integration. Seen with amd-quark 0.13 and transformers 5.16: the latter
-gives NaN for two-stage schemes (int4_fp8, nvfp4) and cannot build models whose experts Quark has parted, while the former
-gives the same perplexity as the model in memory had after its export.
+Quark's own importer is used and not the integration in transformers. Seen with amd-quark 0.13 and transformers 5.16: the
+latter gives NaN for two-stage schemes (int4_fp8, nvfp4) and cannot build models whose experts Quark has parted, while the
+former gives the same perplexity as the model in memory had after its export.
 """
 
 from __future__ import annotations

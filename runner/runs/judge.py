@@ -10,6 +10,7 @@ from pathlib import Path
 
 import runner
 from runner.engines.engine import Engine, Exit
+from runner.errors import RunnerError
 from runner.runs.evidence import Evidence, ReloadOutcome
 from runner.runs.following import LogFollower
 from runner.runs.permissions import set_modes
@@ -20,7 +21,7 @@ from runner.runs.table import Entry
 from runner.runs.verification import verify
 from runner.settings import RunnerSettings
 from schemas.artifacts.environment import Accelerator
-from schemas.artifacts.report import ValidationReport
+from schemas.artifacts.report import Check, ValidationReport
 from schemas.catalog import Catalogue
 from schemas.runs import RunState
 
@@ -40,10 +41,9 @@ class RunJudge:
         """The report on a run whose command ended."""
         manifest = submission.run_manifest
         output = Path(manifest.outputs.output_dir)
-        reload: ReloadOutcome | None = None
-        if end.exit_code == 0:
-            await asyncio.to_thread(set_modes, output, self.settings.outputs.mode)
-            reload = await self._reload(entry, submission)
+        # Also what a failed run left: somebody has to be able to look at it and to remove it.
+        modes = await asyncio.to_thread(self._set_modes, output)
+        reload = await self._reload(entry, submission) if end.exit_code == 0 else None
         evidence = Evidence(
             exit_code=end.exit_code,
             could_not_start=end.could_not_start,
@@ -57,7 +57,17 @@ class RunJudge:
             reload=reload,
             last_lines=log.last_lines,
         )
-        return await asyncio.to_thread(verify, manifest, await self.catalogue(), evidence)
+        report = await asyncio.to_thread(verify, manifest, await self.catalogue(), evidence)
+        return report.model_copy(update={"checks": [*report.checks, *modes]})
+
+    def _set_modes(self, output: Path) -> list[Check]:
+        if not output.is_dir():
+            return []
+        try:
+            set_modes(output, self.settings.outputs.mode)
+        except (OSError, RunnerError) as error:
+            return [Check(name="file modes", outcome="failed", detail=f"They could not be set: {error}")]
+        return []
 
     async def _reload(self, entry: Entry, submission: Submission) -> ReloadOutcome:
         manifest = submission.run_manifest

@@ -15,6 +15,7 @@ Source: seen with amd-quark 0.13 and transformers 5.16.
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -232,9 +233,11 @@ class ProgressReader:
                 if _is_count(done) and _is_count(total):
                     rate, left = _number(event.get("rate")), _number(event.get("seconds_left"))
                     self._advance(Phase(name), Bar(f"event {name}", done, total, rate, left), 1)
-            case {"ptq": "perplexity", "of": "original" | "quantized" as of, "value": float() | int() as value}:
+            case {"ptq": "perplexity", "of": "original" | "quantized" as of, "value": float() | int() | None as value}:
                 self._flow = Flow.OWN
-                self._learn_perplexity("perplexity" if of == "quantized" else "original_perplexity", value)
+                # JSON has no word for infinite or undefined: a measurement that gave no number arrives as null.
+                measured = math.nan if value is None else value
+                self._learn_perplexity("perplexity" if of == "quantized" else "original_perplexity", measured)
             case {"ptq": "done"}:
                 self._flow = Flow.OWN
                 self._enter(Phase.DONE)

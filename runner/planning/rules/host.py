@@ -75,12 +75,18 @@ def quark_cli_has_the_flags(case: Case) -> Iterator[Remark]:
 @rule("disk_too_small")
 def the_output_fits_the_disk(case: Case) -> Iterator[Remark]:
     """A full disk leaves configuration and tokenizer without weights. Source: seen with amd-quark 0.13."""
-    needed, free = case.plan.estimates.disk_bytes_needed, case.host.disk_free_bytes
-    if needed is not None and free is not None and needed > free:
-        yield blocks(
-            f"The run needs about {_shown(needed)} of free disk where the output goes; {_shown(free)} are free.",
-            "Free some space, or choose another output folder.",
-        )
+    needed, free, reserve = (
+        case.plan.estimates.disk_bytes_needed,
+        case.host.disk_free_bytes,
+        case.host.disk_reserve_bytes,
+    )
+    if needed is None or free is None or needed <= free - reserve:
+        return
+    kept = f", of which {_shown(reserve)} stay reserved" if reserve else ""
+    yield blocks(
+        f"The run needs about {_shown(needed)} of free disk where the output goes; {_shown(free)} are free{kept}.",
+        "Free some space, or choose an output folder on another disk.",
+    )
 
 
 def _shown(count: int) -> str:

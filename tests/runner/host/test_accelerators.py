@@ -299,11 +299,11 @@ def test_what_a_failing_tool_said_is_evidence(tmp_path: Path, monkeypatch: pytes
 
 def test_a_tool_that_hangs_is_killed_with_all_that_it_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    monkeypatch.setattr(tools_module, "TOOL_SECONDS", 0.5)
+    monkeypatch.setattr(tools_module, "TOOL_SECONDS", 3.0)
     script(tmp_path, "amd-smi", f"sleep 300 & echo $! > {tmp_path}/child; wait")
     began = time.monotonic()
     answer = run_tool(["amd-smi", "static", "--json"])
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 60
     assert answer.found
     assert "did not answer" in answer.problem
     child = int((tmp_path / "child").read_text())

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import sys
 import time
@@ -133,6 +134,26 @@ def test_facts_are_looked_up_again_after_a_while_or_when_asked(
     assert probes.starts("environment") == 3
 
 
+def test_a_forced_look_does_not_join_a_probe_that_looked_before(tmp_path: Path, probes: Probes) -> None:
+    go = tmp_path / "go"
+    wait = f"import os, time\nwhile not os.path.exists({str(go)!r}): time.sleep(0.01)\n"
+    probes.environment(f"{wait}print({json.dumps(FACTS)!r})")
+
+    async def steps() -> None:
+        interpreter = make(tmp_path, probes)
+        early = asyncio.ensure_future(interpreter.facts())
+        await until(lambda: probes.starts("environment"))
+        probes.tell_facts(FACTS | {"packages": FACTS["packages"] | {"amd-quark": "0.14"}})
+        forced = asyncio.ensure_future(interpreter.facts(force=True))
+        joined = asyncio.ensure_future(interpreter.facts())
+        await asyncio.sleep(0)
+        go.touch()
+        assert [(await task).quark for task in (early, joined, forced)] == ["0.13", "0.13", "0.14"]
+
+    asyncio.run(steps())
+    assert probes.starts("environment") == 2
+
+
 def test_another_engine_means_another_catalogue(tmp_path: Path, probes: Probes, clock: HeldClock) -> None:
     interpreter = make(tmp_path, probes, clock)
 
@@ -254,8 +275,8 @@ time.sleep(300)
 def test_a_probe_that_takes_too_long_ends_with_all_that_it_started(tmp_path: Path, probes: Probes) -> None:
     probes.catalogue(HANGS.format(file=str(tmp_path / "pids")))
     began = time.monotonic()
-    error = broken(make(tmp_path, probes, seconds=1.5).catalogue())
-    assert time.monotonic() - began < 15
+    error = broken(make(tmp_path, probes, seconds=4).catalogue())
+    assert time.monotonic() - began < 60
     assert error.code == "probe_timeout"
     pids = [int(word) for word in (tmp_path / "pids").read_text().split()]
 
@@ -287,8 +308,8 @@ def test_the_event_loop_goes_on_while_a_probe_runs(tmp_path: Path, probes: Probe
 def test_a_grandchild_that_holds_the_pipes_holds_nobody_up(tmp_path: Path) -> None:
     argv = [sys.executable, "-c", "import subprocess; print(subprocess.Popen(['sleep', '300']).pid)"]
     began = time.monotonic()
-    result = asyncio.run(run_child(argv, timeout_seconds=30, environment=dict(os.environ), folder=tmp_path))
-    assert time.monotonic() - began < 20
+    result = asyncio.run(run_child(argv, timeout_seconds=120, environment=dict(os.environ), folder=tmp_path))
+    assert time.monotonic() - began < 60
     assert result.status == 0
     assert is_gone(int(result.output))
 
@@ -318,7 +339,7 @@ def test_a_probe_does_not_import_from_where_the_daemon_stands(
     probes.environment(
         "import importlib.util, sys\n"
         "if importlib.util.find_spec('stray'): sys.exit('stray can be imported')\n"
-        f"print({__import__('json').dumps(FACTS)!r})"
+        f"print({json.dumps(FACTS)!r})"
     )
     assert asyncio.run(make(tmp_path, probes).facts()).python == "3.11.7"
 

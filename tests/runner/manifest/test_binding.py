@@ -206,10 +206,14 @@ def test_a_changed_quantize_quark_is_said(gpu_bench: Bench) -> None:
     [
         (lambda m: m["argv"].append("--multi_gpu"), "command_changed", "nothing"),
         (lambda m: m["argv"].pop(), "command_changed", "'--no_trust_remote_code'"),
-        (lambda m: m["argv"].__setitem__(3, "/models/other"), "command_changed", "argument 3 is '/models/other'"),
+        (lambda m: m["argv"].__setitem__(3, "/models/other"), "command_changed", "argument 3 (after --model_dir) is"),
         (lambda m: m["inputs"]["quant_plan"].update(global_scheme="int8"), "plan_changed", "The plan"),
         (lambda m: m["inputs"]["model_analysis"].update(analysis_status="partial"), "analysis_changed", "The analysis"),
-        (lambda m: m["environment"].update(LD_PRELOAD="/tmp/evil.so"), "runner_changed", "LD_PRELOAD"),
+        (
+            lambda m: m["environment"].update(LD_PRELOAD="/tmp/evil.so"),
+            "runner_changed",
+            "LD_PRELOAD",
+        ),
         (lambda m: m["secrets"].append("AWS_SECRET_ACCESS_KEY"), "runner_changed", "secrets"),
         (lambda m: m.update(command="true"), "manifest_changed", "run_manifest.command"),
         (lambda m: m["steps"][3].update(argv=["true"]), "manifest_changed", "run_manifest.steps[3].argv"),

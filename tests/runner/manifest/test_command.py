@@ -148,7 +148,8 @@ _FOLDERS = _VALUES.map(lambda name: f"/somewhere/{name}")
 def _check_read_back(options: argparse.Namespace, wanted: Job) -> None:
     """What every program reads: exactly the plan."""
     plan = wanted.plan
-    assert (options.model_dir, str(options.output_dir)) == (wanted.model, str(Path(wanted.output_dir)))
+    assert options.model_dir == wanted.model
+    assert Path(options.output_dir) == Path(wanted.output_dir)
     assert options.quant_scheme == plan.global_scheme
     assert [tuple(pair) for pair in options.layer_quant_scheme or []] == in_order(plan.layer_quant_config)
     assert options.kv_cache_dtype == plan.kv_cache_scheme

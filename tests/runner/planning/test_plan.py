@@ -261,7 +261,7 @@ def test_estimates_say_what_the_disk_needs() -> None:
     assert found.output_bytes is not None
     assert found.disk_bytes_needed is not None
     assert found.output_bytes == pytest.approx(9.43e9, rel=0.01)
-    assert found.disk_bytes_needed == pytest.approx(found.output_bytes * 1.05 + 1e9, rel=1e-6)
+    assert found.disk_bytes_needed == pytest.approx(found.output_bytes * 1.05, rel=1e-6)
     assert found.disk_bytes_free == 20 * 10**9
 
 

@@ -279,7 +279,10 @@ HOST = [
     Seen("disk_too_small", SILENT),
     Seen("disk_too_small", SILENT, host=but(MI300X, disk_free_bytes=None)),
     Seen("disk_too_small", BLOCKS, host=but(MI300X, disk_free_bytes=10**6), words="1.4 MB"),
-    Seen("disk_too_small", BLOCKS, host=but(MI300X, disk_free_bytes=10**9, disk_reserve_bytes=10**9)),
+    Seen("disk_too_small", SILENT, host=but(MI300X, disk_free_bytes=10**9)),
+    Seen(
+        "disk_too_small", BLOCKS, host=but(MI300X, disk_free_bytes=10**9, disk_reserve_bytes=10**9), words="1.0 GB stay"
+    ),
 ]
 
 TABLE = [*MODEL, *SCHEMES, *ALGORITHMS, *LAYERS, *KV_CACHE, *CALIBRATION, *HOST]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import math
 import re
 from itertools import pairwise
 from pathlib import Path
@@ -354,7 +355,6 @@ QUOTED_BARS = "  0%|      | 0/6 [00:00<?, ?it/s]\n    text\n\n 17%|█| 1/6 [00:
         '{"ptq": "progress", "phase": "done", "done": 1, "total": 2}',
         '{"ptq": "perplexity", "of": "nothing", "value": 1}',
         '{"ptq": "perplexity", "of": "quantized", "value": true}',
-        '{"ptq": "perplexity", "of": "quantized", "value": null}',
         '{"ptq": "perplexity", "of": "quantized", "value": 1' + "0" * 400 + "}",
         '{"ptq": ' + "[" * 4000,
         '{"level": "info", "phase": "done"}',
@@ -364,6 +364,12 @@ QUOTED_BARS = "  0%|      | 0/6 [00:00<?, ?it/s]\n    text\n\n 17%|█| 1/6 [00:
 )
 def test_what_is_no_progress(line: str) -> None:
     assert read(line.encode()) == []
+
+
+def test_a_measurement_that_gave_no_number_is_not_one_that_was_not_made() -> None:
+    (progress,) = read(b'{"ptq": "perplexity", "of": "quantized", "value": null}')
+    assert progress.perplexity is not None
+    assert math.isnan(progress.perplexity)
 
 
 @pytest.mark.parametrize(

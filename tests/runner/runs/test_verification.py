@@ -186,7 +186,7 @@ def test_an_unknown_family_has_no_kv_cache_layers_to_look_for(tmp_path: Path) ->
 def test_a_plan_without_exclusions_logs_no_table_of_them(tmp_path: Path) -> None:
     export = Export.recorded("llama-fp8").copy()
     export.tensors["lm_head.weight"] = ("F8_E4M3", [320, 128])
-    export.tensors |= {"lm_head.weight_scale": ("BF16", []), "lm_head.input_scale": ("BF16", [])}
+    export.tensors.update({"lm_head.weight_scale": ("BF16", []), "lm_head.input_scale": ("BF16", [])})
     export.told["exclude"] = export.plan["exclude_layers"] = []
     report = verify(manifest_for(export, export.write(tmp_path)), CATALOGUE, evidence_of(export, exclusions=None))
     assert report.status == "success"
