@@ -46,6 +46,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Ask the installed engine what it offers.")
     parser.add_argument("--output", type=Path, help="Write the document there instead of to stdout.")
     options = parser.parse_args(arguments)
+    if options.output and not options.output.parent.is_dir():
+        print(f"There is no folder {options.output.parent} to write the catalogue to.", file=sys.stderr)
+        return 1
     try:
         with _stdout_to_stderr():
             document = json.dumps(catalogue(), sort_keys=True)

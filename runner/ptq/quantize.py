@@ -1,12 +1,11 @@
 """Quantize a language model with AMD Quark and compare it with the original: what the other entry points do not cover.
 
-Runs in the quantization interpreter, which need not have this project installed. It runs code of a model's repository
-only with --trust_remote_code. Events are JSON lines on stdout, between whatever the engine prints:
+Runs in the quantization interpreter, which need not have this project installed; code of a model's repository runs only
+with --trust_remote_code. Events are JSON lines on stdout, between whatever the engine prints:
 
     {"ptq": "phase", "phase": P}                    P as in PHASES: phases may be skipped, never repeated
     {"ptq": "progress", "phase": P, "done": n, "total": m}
-    {"ptq": "perplexity", "of": "original"|"quantized", "value": x, "dataset": "...", "tokens": n}
-                                                    x is null when it is not a finite number; n tokens were read
+    {"ptq": "perplexity", "of": "original"|"quantized", "value": x or null, "dataset": "...", "tokens": n read}
     {"ptq": "output", "dir": "...", "bytes": n}     the checkpoint is complete
     {"ptq": "error", "phase": P, "type": "...", "message": "..."}
     {"ptq": "done"}                                 the last line of a success
@@ -22,6 +21,7 @@ checkpoint; before, it differs with an fp8 KV cache, and mxfp4 on a CPU cannot b
 from __future__ import annotations
 
 import argparse
+import contextlib
 import difflib
 import itertools
 import json
@@ -31,17 +31,16 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-# fmt: off
-PHASES = (
+PHASES = [
     "preparing", "loading_model", "checking_compatibility", "evaluating_original", "loading_dataset",
     "replacing_modules", "optimizing", "calibrating", "freezing", "exporting", "evaluating", "done",
-)
-# fmt: on
+]  # fmt: skip
+TEXT_FILES = (".txt", ".jsonl")  # a dataset that ends so is a file of the person's own and not a name
 
 
 class BadInput(Exception):
@@ -57,8 +56,7 @@ class Events:
 
     def write(self, kind: str, **fields: Any) -> None:
         # The line break in front ends whatever line a progress bar has left open in the same log.
-        line = json.dumps({"ptq": kind, **fields}, allow_nan=False)
-        sys.stdout.write(f"\n{line}\n")
+        sys.stdout.write("\n" + json.dumps({"ptq": kind, **fields}, allow_nan=False) + "\n")
         sys.stdout.flush()
 
     def enter(self, phase: str) -> None:
@@ -110,22 +108,22 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     add("--quant_scheme", required=True)
     add("--layer_quant_scheme", action="append", nargs=2, default=[], metavar=("PATTERN", "SCHEME"))
     add("--kv_cache_dtype", metavar="SCHEME")
-    add("--min_kv_scale", type=number_from(0, float), default=0.0)
+    add("--min_kv_scale", type=float, default=0.0)
     add("--kv_cache_post_rope", action="store_true", help="Quantize keys after the rotary embedding.")
     add("--quant_algo", type=lambda text: text.split(","), default=[], metavar="ALGO,ALGO")
     add("--quant_algo_config_file", action="append", nargs=2, default=[], metavar=("ALGO", "FILE"))
     add("--exclude_layers", nargs="*", metavar="PATTERN", help="In place of the family's defaults; empty: none.")
     add("--dataset", default="pileval", help="A name that Quark knows, or a .txt or .jsonl file (column text).")
-    add("--num_calib_data", type=number_from(1), default=512, help="Samples.")
-    add("--seq_len", type=number_from(1), default=512, help="Tokens of a sample.")
-    add("--batch_size", type=number_from(1), default=1)
+    add("--num_calib_data", type=int, default=512, help="Samples.")
+    add("--seq_len", type=int, default=512, help="Tokens of a sample.")
+    add("--batch_size", type=int, default=1)
     add("--data_type", default="auto", choices=["auto", "float16", "bfloat16", "float32"])
     add("--model_export", default="hf_format", choices=["hf_format"])
     add("--device", default="cuda", choices=["cuda", "cpu"], help="A GPU is called cuda on ROCm too.")
     add("--multi_gpu", nargs="?", const="auto", choices=["auto", "balanced"])
     add("--skip_evaluation", action="store_true")
-    add("--eval_windows", type=number_from(0), default=8, help="Windows to evaluate; 0: the whole text.")
-    add("--eval_seq_len", type=number_from(2), default=512, help="Tokens of a window.")
+    add("--eval_windows", type=int, default=8, help="Windows to evaluate; 0: the whole text.")
+    add("--eval_seq_len", type=int, default=512, help="Tokens of a window.")
     trust = parser.add_mutually_exclusive_group()
     trust.add_argument("--trust_remote_code", action="store_true", help="Run code of the model's repository.")
     trust.add_argument("--no_trust_remote_code", action="store_false", dest="trust_remote_code")
@@ -138,6 +136,15 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 def contradiction(options: argparse.Namespace) -> str | None:
     """Why the options make no sense together; None when they do."""
+    for least, flags in (
+        (0, ["eval_windows"]),
+        (1, ["num_calib_data", "seq_len", "batch_size"]),
+        (2, ["eval_seq_len"]),
+    ):
+        if low := next((flag for flag in flags if getattr(options, flag) < least), None):
+            return f"--{low} must be at least {least}."
+    if not 0 <= options.min_kv_scale < math.inf:
+        return "--min_kv_scale must be a number from 0 on."
     files = [name for name, _ in options.quant_algo_config_file]
     for names in (options.quant_algo, files, [pattern for pattern, _ in options.layer_quant_scheme]):
         if twice := next((name for name in names if names.count(name) > 1), None):
@@ -151,20 +158,8 @@ def contradiction(options: argparse.Namespace) -> str | None:
     return None
 
 
-def number_from(least: int, kind: type[int] | type[float] = int) -> Callable[[str], float]:
-    """A reader of numbers that refuses smaller ones, for argparse."""
-
-    def number(text: str) -> float:
-        value = kind(text)
-        if not least <= value < math.inf:
-            raise argparse.ArgumentTypeError(f"{text} is not a number from {least} on")
-        return value
-
-    return number
-
-
 def run(options: argparse.Namespace, events: Events) -> None:
-    """The whole run, phase by phase. What can fail for want of something is done before anything slow."""
+    """Everything but the command line."""
     events.enter("preparing")
     check_files(options)
     import torch
@@ -172,6 +167,13 @@ def run(options: argparse.Namespace, events: Events) -> None:
     if options.device == "cuda" and not torch.cuda.is_available():
         raise BadInput(f"torch {torch.__version__} of this interpreter finds no GPU: use --device cpu, or a GPU build.")
     torch.manual_seed(0)  # the same command gives the same checkpoint
+    native = torch.backends.mkldnn.is_available() and torch.ops.mkldnn._is_mkldnn_bf16_supported()
+    with contextlib.nullcontext() if options.device == "cuda" or native else products_in_float32(torch):
+        work(options, events)
+
+
+def work(options: argparse.Namespace, events: Events) -> None:
+    """The run itself. What can fail for want of something comes before whatever is slow."""
     config, tokenizer = quantization_config(options), load_tokenizer(options, options.model_dir)
     data = load_data(options, tokenizer)
     from accelerate.utils import send_to_device  # type: ignore[import-untyped]
@@ -199,6 +201,28 @@ def run(options: argparse.Namespace, events: Events) -> None:
     events.enter("done")
 
 
+def products_in_float32(torch: Any) -> Any:
+    """A context in which matrix products of bfloat16 tensors are computed in float32 and rounded once.
+
+    For processors without bfloat16 arithmetic, where torch emulates it: three to four times slower (torch 2.13, AVX2).
+    Sums are kept in float32 either way, so that results differ by rounding alone.
+    """
+    tensor, half = torch.Tensor, torch.bfloat16
+    products = {torch.nn.functional.linear, torch.matmul, torch.bmm, tensor.matmul, tensor.__matmul__, tensor.bmm}
+
+    def wide(value: Any) -> Any:
+        return value.float() if isinstance(value, tensor) and value.dtype is half else value
+
+    class Products(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
+        def __torch_function__(self, function: Any, _: Any, given: Any = (), named: Any = None) -> Any:
+            if function not in products or getattr(given[0] if given else None, "dtype", None) is not half:
+                return function(*given, **(named or {}))
+            named = {name: wide(value) for name, value in (named or {}).items()}
+            return function(*map(wide, given), **named).to(half)
+
+    return Products()
+
+
 def check_files(options: argparse.Namespace) -> None:
     """Refuse what can be seen to fail without loading anything, and make the output folder."""
     source, output = Path(options.model_dir), options.output_dir
@@ -209,7 +233,7 @@ def check_files(options: argparse.Namespace) -> None:
             raise BadInput(f"The output folder {output} lies in the model's own folder: choose another one.")
     elif source.is_absolute() or len(source.parts) != 2:
         raise BadInput(f"There is no model folder {source}.")
-    if is_local_text(options.dataset) and not Path(options.dataset).is_file():
+    if options.dataset.endswith(TEXT_FILES) and not Path(options.dataset).is_file():
         raise BadInput(f"There is no text file {options.dataset} to calibrate on.")
     for name, file in options.quant_algo_config_file:
         read_json(Path(file), f"The configuration of {name}")
@@ -262,28 +286,25 @@ def quantization_config(options: argparse.Namespace) -> Any:
     from quark.torch.quantization.config.algo_configs import get_supported_algorithm_types
     from quark.torch.quantization.config.config import load_quant_algo_config_from_file
 
-    model_type = model_type_of(options)
-    schemes, layers = LLMTemplate.get_supported_schemes(), dict(options.layer_quant_scheme)
-    for scheme in (options.quant_scheme, *layers.values()):
-        known("scheme", scheme, schemes)
-    known("template for the model type", model_type, LLMTemplate.list_available())
+    model_type, layers = model_type_of(options), dict(options.layer_quant_scheme)
+    asked = [("scheme", name, LLMTemplate.get_supported_schemes()) for name in (options.quant_scheme, *layers.values())]
+    asked += [("algorithm", name, get_supported_algorithm_types()) for name in options.quant_algo]
+    for what, name, names in (*asked, ("template for the model type", model_type, LLMTemplate.list_available())):
+        if name not in names:
+            near = ", ".join(difflib.get_close_matches(name, names, n=3, cutoff=0.4))
+            raise BadInput(f"Quark has no {what} {name!r}" + (f"; near it are {near}." if near else "."))
     template, files = LLMTemplate.get(model_type), dict(options.quant_algo_config_file)
     for name in options.quant_algo:
-        known("algorithm", name, get_supported_algorithm_types())
         if name not in files and template.algo_config.get(name) is None:
             raise BadInput(f"Quark has no {name} for {model_type} built in: give --quant_algo_config_file {name} FILE.")
     if options.kv_cache_dtype and not template.kv_layers_name:
         raise BadInput(f"The template of {model_type} names no key and value layers: leave --kv_cache_dtype out.")
     try:
         config = template.get_config(
-            scheme=options.quant_scheme,
-            algorithm=options.quant_algo or None,
-            kv_cache_scheme=options.kv_cache_dtype,
-            min_kv_scale=options.min_kv_scale,
-            layer_config=layers,
-            exclude_layers=options.exclude_layers,
+            scheme=options.quant_scheme, algorithm=options.quant_algo or None, kv_cache_scheme=options.kv_cache_dtype,
+            min_kv_scale=options.min_kv_scale, layer_config=layers, exclude_layers=options.exclude_layers,
             algo_configs={name: load_quant_algo_config_from_file(file) for name, file in files.items()} or None,
-        )
+        )  # fmt: skip
     except (ValueError, KeyError, TypeError) as problem:
         raise BadInput(f"Quark refuses this configuration: {problem}") from None
     if options.kv_cache_post_rope:
@@ -291,13 +312,6 @@ def quantization_config(options: argparse.Namespace) -> Any:
             raise BadInput("This version of Quark cannot quantize keys after the rotary embedding.")
         config.kv_cache_post_rope = True
     return config
-
-
-def known(what: str, name: str, names: Sequence[str]) -> None:
-    """Refuse a name that the engine does not know, with the nearest ones that it does."""
-    if name not in names:
-        near = ", ".join(difflib.get_close_matches(name, names, n=3, cutoff=0.4))
-        raise BadInput(f"Quark has no {what} {name!r}" + (f"; near it are {near}." if near else "."))
 
 
 def model_type_of(options: argparse.Namespace) -> str:
@@ -312,9 +326,8 @@ def model_type_of(options: argparse.Namespace) -> str:
     document = read_json(path, "The model's configuration")
     model_type = str(document.get("model_type", ""))
     if model_type not in CONFIG_MAPPING and not options.trust_remote_code:
-        if "auto_map" in document:
-            raise BadInput(f"{model_type} needs code from the model's repository, which runs with --trust_remote_code.")
-        raise BadInput(f"The installed transformers does not know the model type {model_type!r}.")
+        code = " without the code of its repository (--trust_remote_code)" if "auto_map" in document else ""
+        raise BadInput(f"The installed transformers cannot build the model type {model_type!r}{code}.")
     return model_type
 
 
@@ -325,7 +338,7 @@ def load_tokenizer(options: argparse.Namespace, source: str | Path) -> Any:
 
     trust = options.trust_remote_code
     try:
-        if is_local_text(options.dataset):
+        if options.dataset.endswith(TEXT_FILES):
             return AutoTokenizer.from_pretrained(str(source), trust_remote_code=trust)
         return get_tokenizer(str(source), model_type=model_type_of(options), trust_remote_code=trust)
     except (OSError, ValueError, ImportError, KeyError) as problem:
@@ -341,14 +354,9 @@ class Data:
     evaluated_on: str
 
 
-def is_local_text(dataset: str) -> bool:
-    """Whether a dataset is a file of the person's own and not a name."""
-    return dataset.endswith((".txt", ".jsonl"))
-
-
 def load_data(options: argparse.Namespace, tokenizer: Any) -> Data:
     """Everything to calibrate and to evaluate on; refuses what is short of the samples asked for."""
-    data = local_data(options, tokenizer) if is_local_text(options.dataset) else named_data(options, tokenizer)
+    data = local_data(options, tokenizer) if options.dataset.endswith(TEXT_FILES) else named_data(options, tokenizer)
     samples = sum(len(batch["input_ids"] if isinstance(batch, dict) else batch) for batch in data.batches)
     # The two benchmark sets join and cut their samples, so that fewer come out than go in: that is their definition.
     if samples < options.num_calib_data and not (samples and options.dataset.endswith("_benchmark")):
@@ -382,7 +390,7 @@ def read_text(path: Path) -> str:
     if path.suffix != ".jsonl":
         return text
     rows = []
-    for number, line in enumerate(filter(str.strip, text.splitlines()), start=1):
+    for number, line in enumerate(filter(str.strip, text.split("\n")), start=1):
         try:
             rows.append(json.loads(line)["text"].strip())
         except (ValueError, KeyError, TypeError, AttributeError):
@@ -398,15 +406,9 @@ def named_data(options: argparse.Namespace, tokenizer: Any) -> Data:
 
     name = options.dataset
     try:
-        loader = get_calib_dataloader(
-            name,
-            tokenizer=tokenizer,
-            batch_size=options.batch_size,
-            num_calib_data=options.num_calib_data,
-            seqlen=options.seq_len,
-            device="cpu",
-            drop_last=False,  # else the samples after the last full batch would be lost without a word
-        )
+        sizes = {"num_calib_data": options.num_calib_data, "seqlen": options.seq_len, "batch_size": options.batch_size}
+        # Samples after the last full batch would otherwise be lost without a word, hence drop_last.
+        loader = get_calib_dataloader(name, tokenizer=tokenizer, device="cpu", drop_last=False, **sizes)
         windows: list[Any] = []
         if not options.skip_evaluation:
             name, length = "Salesforce/wikitext", options.eval_seq_len
@@ -433,8 +435,7 @@ def evaluate(of: str, model: Any, data: Data, events: Events) -> None:
             total += torch.nn.functional.cross_entropy(logits, window[1:].to(logits.device), reduction="sum").item()
             scored += len(window) - 1
             events.progress(done, len(windows))
-    mean = total / scored
-    value = math.exp(mean) if mean < 700 else None  # also None for NaN
+    value = math.exp(total / scored) if total / scored < 700 else None  # NaN too becomes None
     events.write("perplexity", of=of, value=value, dataset=data.evaluated_on, tokens=scored + len(windows))
 
 
@@ -489,10 +490,9 @@ def export(model: Any, tokenizer: Any, options: argparse.Namespace, events: Even
     for path in output.iterdir():
         with path.open("rb") as file:
             os.fsync(file.fileno())  # some file systems say only here that the disk is full
-    # The engine copies tokenizer files at its best effort, so they are read back as the weights' headers are.
     if problem := incomplete(output):
         raise RuntimeError(f"The export is not complete: {problem}")
-    load_tokenizer(options, output)
+    load_tokenizer(options, output)  # the engine copies its files at best effort: a full disk would cut them off
     events.write("output", dir=str(output.resolve()), bytes=sum(path.stat().st_size for path in output.iterdir()))
 
 

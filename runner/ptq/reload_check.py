@@ -9,14 +9,14 @@ short text through the model once. Events are JSON lines on stdout:
     {"ptq": "reload", "ok": true, "seconds": s, "logits_finite": true, "dtype": "bfloat16", "loader": "quark",
      "quantized_modules": n, "tokens": n}
     {"ptq": "reload", "ok": false, "reason": "..."}     the checkpoint is at fault
-    {"ptq": "reload", "ok": null, "reason": "..."}      it loads, but this device cannot run it: neither good nor bad
+    {"ptq": "reload", "ok": null, "reason": "..."}      this device or interpreter cannot tell: neither good nor bad
     {"ptq": "done"}
 
 Exit status: 0 when ok is true or null, 1 when it is false (a traceback goes to stderr), 2 for a wrong command line.
 
-Quark's own importer is used and not the integration in transformers. Seen with amd-quark 0.13 and transformers 5.16: the
-latter gives NaN for two-stage schemes (int4_fp8, nvfp4) and cannot build models whose experts Quark has parted, while the
-former gives the same perplexity as the model in memory had after its export.
+Quark's own importer is used and not the integration in transformers. Seen with amd-quark 0.13, transformers 5.16: the
+latter gives NaN for two-stage schemes (int4_fp8, nvfp4) and cannot build models whose experts Quark has parted; the
+former gives the very perplexity that the model in memory had after its export.
 """
 
 from __future__ import annotations
@@ -32,8 +32,13 @@ from pathlib import Path
 from typing import Any
 
 TEXT = "The quick brown fox jumps over the lazy dog, and the dog does not mind."
-# What kernels say that exist for another device only.
-WRONG_DEVICE = ("only implemented in cuda devices", "not implemented for 'cpu'", "no kernel image is available")
+# What is said by kernels that exist for another device only, and by a device that is too small.
+OF_THE_DEVICE = (
+    "only implemented in cuda devices",
+    "not implemented for 'cpu'",
+    "no kernel image is available",
+    "out of memory",
+)
 
 
 class BadCheckpoint(Exception):
@@ -56,16 +61,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         found = check(options)
     except Exception as problem:  # reported, logged and turned into the exit status: nothing is swallowed
-        reason = str(problem).strip() or f"{type(problem).__name__} without a message"
+        reason = " ".join(str(problem).split()) or f"{type(problem).__name__} without a message"
         if isinstance(problem, BadCheckpoint):
             print(f"\n{reason}", file=sys.stderr, flush=True)
         else:
             traceback.print_exc()
-        say("reload", ok=False, reason=reason[:2000])
-        return 1
+        ok = None if undecided(problem) else False
+        say("reload", ok=ok, reason=reason[:2000])
+        return 1 if ok is False else 0
     say("reload", seconds=round(time.monotonic() - began, 1), **found)
     say("done")
     return 0
+
+
+def undecided(problem: Exception) -> bool:
+    """Whether an error says something of this device or interpreter, and nothing of the checkpoint."""
+    if isinstance(problem, ImportError | MemoryError):
+        return True
+    return any(words in str(problem).lower() for words in OF_THE_DEVICE)
 
 
 def say(kind: str, **fields: Any) -> None:
@@ -90,22 +103,18 @@ def check(options: argparse.Namespace) -> dict[str, Any]:
     if not tokens.numel():
         raise BadCheckpoint("The tokenizer makes no tokens of a text.")
     model, loader = load(options)
-    found = {
+    with torch.no_grad():
+        logits = model(input_ids=tokens.to(model.device)).logits
+    if not bool(torch.isfinite(logits).all()):
+        raise BadCheckpoint("The checkpoint loads, but some of its logits are not finite numbers.")
+    return {
+        "ok": True,
+        "logits_finite": True,
         "loader": loader,
         "dtype": str(model.dtype).removeprefix("torch."),
         "quantized_modules": count_quantized(model),
         "tokens": tokens.numel(),
     }
-    try:
-        with torch.no_grad():
-            logits = model(input_ids=tokens.to(model.device)).logits
-    except (RuntimeError, NotImplementedError) as problem:
-        if any(words in str(problem).lower() for words in WRONG_DEVICE):
-            return {"ok": None, "reason": f"It loads, but cannot run on this device: {problem}", **found}
-        raise
-    if not bool(torch.isfinite(logits).all()):
-        raise BadCheckpoint("The checkpoint loads, but some of its logits are not finite numbers.")
-    return {"ok": True, "logits_finite": True, **found}
 
 
 def load(options: argparse.Namespace) -> tuple[Any, str]:

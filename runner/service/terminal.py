@@ -165,16 +165,16 @@ def run_view(run: Run) -> RenderableType:
 
 
 def runs_view(runs: list[Run]) -> RenderableType:
-    """A list of runs."""
+    """A list of runs. The id stays whole: people copy it into the next command."""
     table = Table(box=box.SIMPLE_HEAD)
-    for column in ("Run", "State", "Model", "Scheme", "Submitted", "Output"):
+    table.add_column("Run", no_wrap=True)
+    for column in ("State", "Model", "Scheme", "Submitted (UTC)"):
         table.add_column(column, overflow="fold")
     for run in runs:
         state = f"{run.state} {run.progress.percent:.0f} %" if run.state == "running" else str(run.state)
-        submitted = run.submitted_at.isoformat(timespec="seconds")
-        table.add_row(
-            *(Text(plain(cell)) for cell in (run.id, state, run.model, run.scheme, submitted, run.output_dir))
-        )
+        model = run.model.rstrip("/").rpartition("/")[2]
+        submitted = f"{run.submitted_at:%Y-%m-%d %H:%M}"
+        table.add_row(*(Text(plain(cell)) for cell in (run.id, state, model, run.scheme, submitted)))
     return table
 
 

@@ -113,6 +113,61 @@ def test_a_cancellation_survives_the_daemon(host: Host) -> None:
     assert "ada" in ended.reason
 
 
+def test_a_supervisor_killed_while_it_cancels_means_lost_and_leaves_nothing(host: Host) -> None:
+    run, _ = _running(host, stubborn=True)
+    host.client.cancel(run, "ada")
+    for pid in host.supervisors():
+        os.kill(pid, signal.SIGKILL)
+    ended = host.wait_for(run, RunState.LOST, RunState.CANCELLED, seconds=15)
+    assert ended.state is RunState.LOST
+    assert not host.processes()
+
+
+def _verifying(host: Host) -> tuple[str, Path]:
+    """A run whose result is being loaded again until the returned file is made."""
+    go = host.folder / "go"
+    interpreter.tell(host.engine, check_waits_for=str(go))
+    run = host.submit(host.manifest()).id
+    host.wait_for(run, RunState.VERIFYING)
+    wait_until(lambda: (host.engine / "checked").exists(), 10, "the check does not start")
+    return run, go
+
+
+def test_a_verification_goes_on_with_the_next_daemon(host: Host) -> None:
+    run, go = _verifying(host)
+    host.kill()
+    host.start()
+    host.wait_for(run, RunState.VERIFYING)
+    go.touch()
+    assert host.wait_for(run, RunState.SUCCEEDED, RunState.FAILED).state is RunState.SUCCEEDED
+    assert host.starts() == 1
+    assert len((host.engine / "checked").read_text().splitlines()) == 1
+
+
+@pytest.mark.parametrize("daemon_too", [False, True])
+def test_a_lost_check_is_made_again_and_the_command_is_not(host: Host, daemon_too: bool) -> None:
+    run, go = _verifying(host)
+    if daemon_too:
+        host.kill()
+    for pid in host.supervisors():
+        os.kill(pid, signal.SIGKILL)
+    if daemon_too:
+        host.start()
+    wait_until(lambda: len((host.engine / "checked").read_text().splitlines()) == 2, 20, "there is no second check")
+    go.touch()
+    assert host.wait_for(run, RunState.SUCCEEDED, RunState.FAILED).state is RunState.SUCCEEDED
+    assert host.starts() == 1
+    assert not host.processes()
+
+
+def test_a_run_can_be_cancelled_while_it_is_verified(host: Host) -> None:
+    run, _ = _verifying(host)
+    host.client.cancel(run, "ada")
+    ended = host.wait_for(run, RunState.CANCELLED, RunState.SUCCEEDED)
+    assert ended.state is RunState.CANCELLED
+    assert not host.processes()
+
+
 def test_a_waiting_run_is_cancelled_at_once_and_never_starts(host: Host) -> None:
     _, go = _running(host)
     waiting = host.submit(host.manifest("second"), "second").id

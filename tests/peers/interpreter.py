@@ -38,7 +38,7 @@ def install(folder: Path) -> Path:
 
 
 def tell(folder: Path, **behaviour: Any) -> None:
-    """What the next quantization does: `wait_for` (a file), `exit`, `stubborn`, `spoil` (a kind of wrong output)."""
+    """What the next quantization does: `wait_for` and `check_waits_for` (files), `exit`, `stubborn`, `spoil`."""
     (folder / "behaviour.json").write_text(json.dumps(behaviour))
 
 
@@ -64,9 +64,18 @@ def main(home: str, arguments: list[str]) -> int:
         Path(rest[rest.index("--output") + 1]).write_bytes(recorded)
         return 0
     if script == "reload_check.py":
-        say(ptq="reload", ok=True, seconds=0.1, logits_finite=True, dtype="bfloat16")
-        return 0
+        return reload_check(Path(home))
     return quantize(Path(home), rest)
+
+
+def reload_check(home: Path) -> int:
+    """Say that the model loads, once `check_waits_for` is there."""
+    told = json.loads((home / "behaviour.json").read_text())
+    with (home / "checked").open("a") as trace:
+        trace.write(f"{os.getpid()}\n")
+    _wait(told.get("check_waits_for"))
+    say(ptq="reload", ok=True, seconds=0.1, logits_finite=True, dtype="bfloat16")
+    return 0
 
 
 def environment(home: str) -> dict[str, Any]:
@@ -98,9 +107,7 @@ def quantize(home: Path, arguments: list[str]) -> int:
     say(ptq="perplexity", of="original", value=10.0, dataset="test", tokens=100)
     say(ptq="phase", phase="calibrating")
     say(ptq="progress", phase="calibrating", done=1, total=2)
-    pause = threading.Event()
-    while told.get("wait_for") and not Path(told["wait_for"]).exists():
-        pause.wait(0.02)
+    _wait(told.get("wait_for"))
     say(ptq="progress", phase="calibrating", done=2, total=2)
     if told.get("exit"):
         print("ValueError: the stand-in was told to fail", file=sys.stderr)
@@ -111,6 +118,12 @@ def quantize(home: Path, arguments: list[str]) -> int:
     say(ptq="perplexity", of="quantized", value=10.1, dataset="test", tokens=100)
     say(ptq="done")
     return 0
+
+
+def _wait(file: str | None) -> None:
+    pause = threading.Event()
+    while file and not Path(file).exists():
+        pause.wait(0.02)
 
 
 def say(**event: Any) -> None:

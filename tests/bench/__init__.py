@@ -1,0 +1,1 @@
+"""Benchmarks. Each compares two things in one run and says the absolute times too."""
