@@ -51,8 +51,8 @@ def choose_entry_point(
     if script and "own" not in host.entry_points:
         return Placement("quantize_quark", "It is the only entry point here.", "host")
     if model_export != "hf_format":
-        where = "only quantize_quark.py writes" if script else "no Quark checkout was found, which could write"
-        return Placement("quantize_quark" if script else "own", f"{where} {model_export}.".capitalize(), "host")
+        where = "Only quantize_quark.py writes" if script else "No Quark checkout was found, which could write"
+        return Placement("quantize_quark" if script else "own", f"{where} {model_export}.", "host")
     if is_file(dataset):
         return Placement("own", "quantize_quark.py takes only named datasets, and this one is a file.", "engine")
     if device == "cpu":

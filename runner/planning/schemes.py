@@ -76,6 +76,14 @@ def forward_needs_gpu(scheme: Scheme) -> bool:
     )
 
 
+def forward_fails(scheme: Scheme) -> bool:
+    """Whether what the engine wrote cannot be computed with by the same engine: scales stored as FP8 E5M3.
+
+    Source: seen with amd-quark 0.13 for amdfp4_global16, in memory and loaded again ("expected uint8").
+    """
+    return any(spec.dtype.lower() == "fp8_e5m3" for spec in scheme.weight[1:])
+
+
 def is_fp4(scheme: Scheme) -> bool:
     """Whether weights are stored as 4-bit floats."""
     spec = stored(scheme)

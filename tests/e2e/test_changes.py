@@ -51,7 +51,7 @@ def _maker(data: dict[str, Any]) -> None:
 
 EDITS: list[tuple[Callable[[dict[str, Any]], None], str, str]] = [
     (_plan_scheme, "plan_changed", "plan"),
-    (_argument, "command_changed", "'5'"),
+    (_argument, "command_changed", "--num_calib_data"),
     (_shown_command_only, "manifest_changed", "command"),
     (_variable, "runner_changed", "LD_PRELOAD"),
     (_analysis, "analysis_changed", "analysis"),

@@ -67,6 +67,22 @@ def the_evaluation_can_compute(case: Case) -> Iterator[Remark]:
         yield warns("The result is not evaluated: a model with MXFP4 activations computes only on a GPU.")
 
 
+@rule("result_unusable_here")
+def the_engine_computes_with_its_result(case: Case) -> Iterator[Remark]:
+    """Two-stage schemes with FP8 E5M3 scales are exported, and then every forward pass fails.
+
+    Source: seen with amd-quark 0.13 for amdfp4_global16.
+    """
+    unusable = evaluation.cannot_compute(case.plan, case.analysis, case.catalogue)
+    if unusable is None:
+        return
+    what = f"The installed engine cannot compute with a model that it wrote as {unusable}"
+    if case.plan.evaluation_intent != "none":
+        yield blocks(f"{what}: its evaluation fails.", "Skip the evaluation (evaluation_intent none), or take amdfp4.")
+    else:
+        yield warns(f"{what}: the check that loads it again will fail.", "Take amdfp4, unless other programs read it.")
+
+
 @rule("evaluation_runs_code")
 def the_evaluation_runs_no_unapproved_code(case: Case) -> Iterator[Remark]:
     """The engine's programs load the tokenizer for the evaluation with its custom code, whatever they were told.

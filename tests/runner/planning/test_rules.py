@@ -229,6 +229,10 @@ CALIBRATION = [
     Seen("batch_too_large", SILENT, {"calibration": {"batch_size": 128}}),
     Seen("batch_too_large", BLOCKS, {"calibration": {"batch_size": 129}}),
     Seen("batch_too_large", SILENT, {"calibration": {"batch_size": 129}, "entry_point": "own"}),
+    Seen("result_unusable_here", BLOCKS, {"global_scheme": "amdfp4_global16", "evaluation_intent": "smoke"}),
+    Seen("result_unusable_here", WARNS, {"global_scheme": "amdfp4_global32", "evaluation_intent": "none"}),
+    Seen("result_unusable_here", SILENT, {"global_scheme": "amdfp4", "evaluation_intent": "smoke"}),
+    Seen("result_unusable_here", SILENT, {"global_scheme": "nvfp4", "evaluation_intent": "smoke"}),
     Seen("evaluation_needs_gpu", SILENT, {"global_scheme": "mxfp4", "evaluation_intent": "smoke"}),
     Seen(
         "evaluation_needs_gpu", BLOCKS, {"global_scheme": "mxfp4", "evaluation_intent": "smoke"}, **ON_CPU, words="Skip"

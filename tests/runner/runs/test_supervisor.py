@@ -175,7 +175,9 @@ def test_no_signal_stays_ignored(host: Host) -> None:
     folder = host.folder(["/bin/grep", "SigIgn", "/proc/self/status"])
     host.start(folder, before=ignoring)
     assert exit_of(folder).exit.exit_code == 0  # it would be unknown if SIGCHLD were still ignored
-    assert folder.read("log").split() == [b"SigIgn:", b"0" * 16]
+    name, mask = folder.read("log").split()
+    # Signals 32 and 33 belong to the C library: whoever started the tests may ignore them, and nobody can change it.
+    assert (name, int(mask, 16) & ~(0b11 << 31)) == (b"SigIgn:", 0)
 
 
 @pytest.mark.parametrize(
