@@ -16,6 +16,7 @@ from pathlib import Path
 from schemas.runs import RunEvent
 
 JOURNAL_FILE = "events.jsonl"
+_TAIL_BYTES = 64 << 10
 
 
 class Journal:
@@ -23,32 +24,41 @@ class Journal:
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / JOURNAL_FILE
-        self.last = self._mend()
+        self.last, self._size = self._mend()
 
     def append(self, event: RunEvent) -> None:
-        """Write the next event; its number has to be the one after the last."""
+        """Write the next event; its number has to be the one after the last. Raises OSError, and then wrote nothing."""
         if event.number != self.last + 1:
             raise ValueError(f"event {event.number} does not follow {self.last}")
+        line = event.model_dump_json().encode() + b"\n"
         with self._path.open("ab") as file:
-            file.write(event.model_dump_json().encode() + b"\n")
-        self.last = event.number
+            try:
+                file.write(line)
+                file.flush()
+            except OSError:
+                file.truncate(self._size)  # a full disk takes half a line; the next one must not be glued to it
+                raise
+        self.last, self._size = event.number, self._size + len(line)
 
-    def _mend(self) -> int:
-        """Cut a line that a crash or a full disk left unfinished, and return the number of the last whole event."""
+    def _mend(self) -> tuple[int, int]:
+        """Cut a line that a crash left unfinished; the number of the last whole event, and the size in bytes.
+
+        Only the end is read: a start of the daemon must not cost what all its history has told.
+        """
         try:
-            content = self._path.read_bytes()
+            file = self._path.open("r+b")
         except FileNotFoundError:
-            return 0
-        whole, last = 0, 0
-        for line in content.splitlines(keepends=True):
-            number = _number(line)
-            if number != last + 1:
-                break
-            whole, last = whole + len(line), number
-        if whole != len(content):
-            with self._path.open("r+b") as file:
-                file.truncate(whole)
-        return last
+            return 0, 0
+        with file:
+            size = file.seek(0, 2)
+            start = max(0, size - _TAIL_BYTES)
+            file.seek(start)
+            lines = file.read().splitlines(keepends=True)
+            last = None
+            while lines and (last := _number(lines[-1])) is None:
+                size -= len(lines.pop())
+            file.truncate(size)
+        return last or 0, size
 
 
 def _number(line: bytes) -> int | None:

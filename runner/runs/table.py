@@ -6,6 +6,8 @@ import asyncio
 import logging
 from collections import Counter
 from dataclasses import dataclass
+from datetime import datetime
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -76,7 +78,10 @@ class RunTable:
         self._clock = clock
         self._redactor = redactor
         self._queue_limit = queue_limit
-        self._entries: dict[str, Entry] = {}
+        self._entries: dict[str, Entry] = {}  # in the order of their arrival
+        self._open: dict[str, Entry] = {}  # those that have not ended: what the queue costs does not grow with history
+        self._damaged: dict[str, Run] = {}
+        self._by_state: Counter[RunState] = Counter()
         self._submitting = asyncio.Lock()
         self.stream = EventStream()
         self.work_waits = asyncio.Event()
@@ -85,14 +90,16 @@ class RunTable:
         """Rebuild the table from the folders. Call once, before anything else."""
         self._root.mkdir(parents=True, exist_ok=True, mode=0o700)
         RunFolder.clean_up(self._root)
+        found = []
         for folder in RunFolder.all(self._root):
             try:
-                entry = self._entry_of(folder)
-            except RunnerError as error:
+                found.append(self._entry_of(folder))
+            except (RunnerError, OSError) as error:
                 # One damaged folder must not hide all other runs. It is left as it is, for a person to look at.
-                log.error("The run in %s is not shown: %s", folder.path, error)
-                continue
-            self._entries[entry.run.id] = entry
+                log.error("The run in %s cannot be read: %s", folder.path, error)
+                self._damaged[folder.run_id] = _unreadable(folder, error, self._clock.now())
+        for entry in sorted(found, key=lambda entry: entry.number):
+            self._add(entry)
         self._renumber()
 
     async def submit(self, submission: RunSubmission) -> tuple[Run, bool]:
@@ -107,7 +114,7 @@ class RunTable:
             await self._gate.admit(submission.run_manifest, submission.approvals)
             self._make_room(submission.run_manifest)
             entry = await asyncio.to_thread(self._create, submission)
-            self._entries[entry.run.id] = entry
+            self._add(entry)
             self._renumber()
             self.tell(entry, StateChanged(state=RunState.QUEUED))
             self.work_waits.set()
@@ -115,6 +122,8 @@ class RunTable:
 
     async def show(self, run: str) -> Run:
         """One run, with its report. Raises NotHere."""
+        if run in self._damaged:
+            return self._damaged[run]
         entry = self.entry(run)
         if not entry.ended:
             return entry.run
@@ -134,16 +143,16 @@ class RunTable:
         """Runs, newest first. Raises BadRequest for a state that does not exist."""
         if state is not None and state not in set(RunState):
             raise BadRequest("bad_query", f"{state[:40]!r} is no state of a run.", f"States: {', '.join(RunState)}.")
-        newest = sorted(self._entries.values(), key=lambda entry: -entry.number)
-        return [entry.run for entry in newest if state is None or entry.run.state == state][:limit]
+        newest = chain((entry.run for entry in reversed(self._entries.values())), self._damaged.values())
+        return list(islice((run for run in newest if state is None or run.state == state), limit))
 
     def counts(self) -> Counts:
         """Runs by state."""
-        return Counts(dict(Counter(str(entry.run.state) for entry in self._entries.values())))
+        return Counts({str(state): number for state, number in self._by_state.items() if number})
 
     def unfinished(self) -> list[Entry]:
         """Runs that still need attention, in the order of the queue."""
-        return sorted((entry for entry in self._entries.values() if not entry.ended), key=lambda entry: entry.number)
+        return list(self._open.values())
 
     async def cancel(self, run: str, by: str, reason: str) -> Run:
         """Ask for the end of a run; asking again changes nothing. Raises Conflict when it has ended otherwise."""
@@ -172,9 +181,13 @@ class RunTable:
         shown = self._redactor.redact_text(reason)
         now = self._clock.now()
         position = entry.run.position if state is RunState.QUEUED else None
+        self._by_state[entry.run.state] -= 1
+        self._by_state[state] += 1
         entry.run = entry.run.model_copy(
             update={"state": state, "code": code, "reason": shown, "since": now, "position": position, **updates}
         )
+        if entry.ended:
+            self._open.pop(entry.run.id, None)
         self._renumber()
         self.tell(entry, StateChanged(state=state, code=code, reason=shown))
 
@@ -193,18 +206,28 @@ class RunTable:
         self.change(entry, outcome.state, outcome.code, outcome.reason, **_ending(shown))
 
     def tell(self, entry: Entry, what: StateChanged | Progressed | Reported) -> None:
-        """Append the run's next event and hand it to the stream."""
+        """Append the next event and hand it to the stream. On a full disk it is only logged: the folder counts."""
         number = entry.journal.last + 1
         event = RunEvent(run=entry.run.id, number=number, at=self._clock.now(), what=what)
-        entry.journal.append(event)
+        try:
+            entry.journal.append(event)
+        except OSError as error:
+            log.error("Event %d of run %s cannot be written: %s", number, entry.run.id, error)
+            return
         entry.run = entry.run.model_copy(update={"last_event": number})
         self.stream.publish(event)
+
+    def _add(self, entry: Entry) -> None:
+        self._entries[entry.run.id] = entry
+        self._by_state[entry.run.state] += 1
+        if not entry.ended:
+            self._open[entry.run.id] = entry
 
     def _create(self, submission: RunSubmission) -> Entry:
         document = Submission(
             id=run_id(submission.key),
             key=submission.key,
-            number=max((entry.number for entry in self._entries.values()), default=0) + 1,
+            number=next((entry.number for entry in reversed(self._entries.values())), 0) + 1,
             submitted_at=self._clock.now(),
             manifest_digest=digest(submission.run_manifest),
             run_manifest=submission.run_manifest,
@@ -266,6 +289,23 @@ class RunTable:
         for position, entry in enumerate(queued, 1):
             if entry.run.position != position:
                 entry.run = entry.run.model_copy(update={"position": position})
+
+
+def _unreadable(folder: RunFolder, error: Exception, now: datetime) -> Run:
+    """A run of which nothing is known but that it was handed in."""
+    return Run(
+        id=folder.run_id,
+        key="",
+        state=RunState.UNKNOWN,
+        code="unreadable",
+        reason=f"Its folder is damaged: {error}",
+        since=now,
+        submitted_at=now,
+        model="unknown",
+        scheme="unknown",
+        output_dir="unknown",
+        manifest_digest="",
+    )
 
 
 def cancelled_by(cancel: Cancel) -> str:

@@ -28,7 +28,7 @@ _MODEL = "SmolLM2-135M-Instruct"
 _TEXT = "topics.txt"
 _START_SECONDS = 60.0
 # As much as a laptop's processor does in a minute. More would be better calibration, and not a demonstration.
-_CALIBRATION = CalibrationChanges(dataset=_TEXT, num_calib_data=32, seq_len=512)
+_CALIBRATION = CalibrationChanges(dataset=_TEXT, num_calib_data=8, seq_len=512)
 
 
 def default_state() -> Path:
