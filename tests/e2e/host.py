@@ -46,9 +46,9 @@ class Host:
         self.engine = folder / "engine"
         python = python or interpreter.install(self.engine)
         self.config = folder / "runner.yaml"
-        self.config.write_text(yaml.safe_dump(self._settings(python) | settings))
+        self._values = self._settings(python)
         self.daemon: subprocess.Popen[bytes] | None = None
-        self.settings = load_settings(self.config)
+        self.configure(**settings)
         self.client = Client(self.settings)
 
     def _settings(self, python: Path) -> dict[str, Any]:
@@ -60,6 +60,12 @@ class Host:
             "datasets": {"mirror": str(self.mirror)},
             "limits": {"grace_seconds": GRACE_SECONDS, "disk_reserve_bytes": 0},
         }
+
+    def configure(self, **settings: Any) -> None:
+        """Write runner.yaml anew with some settings replaced; the next daemon reads it."""
+        self._values |= settings
+        self.config.write_text(yaml.safe_dump(self._values))
+        self.settings = load_settings(self.config)
 
     def start(self) -> None:
         """Start the daemon and wait until it answers."""
