@@ -122,14 +122,14 @@ class Approval(Document):
     digest: Sha256
     by: Annotated[str, Field(min_length=1, max_length=200)]
     at: datetime
-    where: str = ""
+    where: Annotated[str, Field(max_length=500)] = ""
 
 
 class RunSubmission(Document):
     """Ask to run a manifest that was approved. The same key is the same run, however often it is sent."""
 
     run_manifest: RunManifest
-    approvals: list[Approval]
+    approvals: Annotated[list[Approval], Field(max_length=50)]
     key: Annotated[str, Field(min_length=1, max_length=200)]
 
 
@@ -137,7 +137,7 @@ class CancelRequest(Document):
     """Ask to end a run for good."""
 
     by: Annotated[str, Field(min_length=1, max_length=200)] = "somebody"
-    reason: str = ""
+    reason: Annotated[str, Field(max_length=1000)] = ""
 
 
 class RunList(Document):

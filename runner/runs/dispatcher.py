@@ -14,7 +14,6 @@ from typing import Protocol
 from runner.clock import Clock
 from runner.engines.engine import (
     Begun,
-    Cancel,
     CancelledBeforeStart,
     Engine,
     Exit,
@@ -25,11 +24,11 @@ from runner.engines.engine import (
     Unreadable,
 )
 from runner.errors import RunnerError
-from runner.runs.folder import BEGUN, CANCEL
+from runner.runs.folder import BEGUN
 from runner.runs.following import LogFollower
 from runner.runs.outcome import Outcome
 from runner.runs.submission import Submission, read_submission
-from runner.runs.table import Entry, RunTable, cancelled_by
+from runner.runs.table import Entry, RunTable, cancelled_by, read_cancel
 from schemas.artifacts.report import ValidationReport
 from schemas.runs import RunState
 
@@ -74,7 +73,8 @@ class Dispatcher:
                 self.table.work_waits.clear()
                 active = {run: task for run, task in active.items() if not task.done()}
                 self._settle_cancelled(active)
-                queued = [entry for entry in self.table.unfinished() if entry.run.id not in active]
+                waiting = (entry for entry in self.table.unfinished() if entry.run.id not in active)
+                queued = [entry for entry in waiting if not entry.damaged and entry.run.state is not RunState.UNKNOWN]
                 if queued and not self._busy(active):
                     first = queued.pop(0)
                     active[first.run.id] = tasks.create_task(self._bring_to_end(first))
@@ -84,7 +84,7 @@ class Dispatcher:
                 waits.cancel()
 
     def _begun(self) -> list[Entry]:
-        return [entry for entry in self.table.unfinished() if entry.folder.has_begun()]
+        return [entry for entry in self.table.unfinished() if entry.damaged or entry.folder.has_begun()]
 
     def _busy(self, active: dict[str, asyncio.Task[None]]) -> bool:
         """A run of which nothing can be read does not hold up the queue for ever."""
@@ -93,25 +93,36 @@ class Dispatcher:
     def _settle_cancelled(self, active: dict[str, asyncio.Task[None]]) -> None:
         """A run that waits is cancelled at once, whatever else this host is busy with."""
         for entry in self.table.unfinished():
-            if entry.run.id not in active:
-                observed = entry.folder.observe()
-                if isinstance(observed, CancelledBeforeStart):
-                    self._end_quietly(entry, self._cancelled(observed))
+            if entry.run.id in active or entry.damaged:
+                continue
+            observed = entry.folder.observe()
+            if isinstance(observed, CancelledBeforeStart):
+                try:
+                    self.table.end(entry, self._cancelled(observed))
+                except Exception as error:  # one run that cannot be brought on must not stop the others
+                    self._say_stuck(entry, error)
 
     async def _bring_to_end(self, entry: Entry) -> None:
         while not entry.ended:
             try:
-                await self._step(entry)
-            except (RunnerError, OSError) as error:
-                # Not the run's fault: the disk is full, say. Nothing is decided; try until it works.
-                log.error("Run %s cannot be brought on: %s", entry.run.id, error)
-                await asyncio.sleep(_TRY_AGAIN_SECONDS)
-            except Exception:
-                log.exception("Run %s cannot be brought on", entry.run.id)
+                if not await self._step(entry):
+                    return
+            except Exception as error:  # not the run's fault: the disk is full, say. Nothing is decided; try again.
+                self._say_stuck(entry, error)
                 await asyncio.sleep(_TRY_AGAIN_SECONDS)
 
-    async def _step(self, entry: Entry) -> None:
+    def _say_stuck(self, entry: Entry, error: Exception) -> None:
+        expected = isinstance(error, RunnerError | OSError)
+        log.error("Run %s cannot be brought on: %s", entry.run.id, error, exc_info=None if expected else error)
+        self.table.note(entry, f"It waits, since this failed and is tried again: {error}")
+
+    async def _step(self, entry: Entry) -> bool:
+        """Do what the folder says is next; False when nothing can be done for this run any more."""
         observed = await self.engine.state(entry.folder)
+        if entry.damaged and not isinstance(observed, Running):
+            if entry.run.state is not RunState.UNKNOWN:
+                self.table.change(entry, RunState.UNKNOWN, "unreadable", "It is over, and its folder is damaged.")
+            return False
         match observed:
             case NotBegun():
                 await self._start(entry)
@@ -124,10 +135,17 @@ class Dispatcher:
             case Lost():
                 await self._give_up(entry, observed)
             case Unreadable():
-                if entry.run.state is not RunState.UNKNOWN:
-                    reason = f"What became of it cannot be read: {observed.why}"
-                    self.table.change(entry, RunState.UNKNOWN, "unreadable", reason)
-                await asyncio.sleep(_TRY_AGAIN_SECONDS)
+                return self._unreadable(entry, observed)
+        return True
+
+    def _unreadable(self, entry: Entry, observed: Unreadable) -> bool:
+        """Nobody knows what became of it. It stays unknown until a person closes it by cancelling it."""
+        reason = f"What became of it cannot be read: {observed.why}"
+        if entry.folder.cancel_asked():
+            self.table.end(entry, Outcome(state=RunState.LOST, code="unreadable", reason=reason, at=self.clock.now()))
+        elif entry.run.state is not RunState.UNKNOWN:
+            self.table.change(entry, RunState.UNKNOWN, "unreadable", reason)
+        return False
 
     async def _start(self, entry: Entry) -> None:
         self.table.change(entry, RunState.STARTING)
@@ -138,6 +156,8 @@ class Dispatcher:
         except RunnerError as error:
             if error.code == "not_begun" or entry.folder.has_begun():
                 raise  # it may run: what became of it is read from the folder
+            if entry.folder.cancel_asked():
+                return  # it was cancelled while it was being started
             reason = f"It was not started: {error.message} {error.hint}".strip()
             self.table.end(entry, Outcome(state=RunState.FAILED, code=error.code, reason=reason, at=self.clock.now()))
 
@@ -191,19 +211,17 @@ class Dispatcher:
         )
 
     def _cancelled_while_running(self, entry: Entry, end: Exit) -> Outcome:
-        cancel = entry.folder.read_as(CANCEL, Cancel)
-        what = cancelled_by(cancel) if cancel else f"It was ended by {end.ended_by}."
+        cancel = read_cancel(entry.folder)
+        told = entry.run.reason if entry.run.code == "cancel" else f"It was ended by {end.ended_by}."
+        what = cancelled_by(cancel) if cancel else told
         reason = f"{what} What it wrote until then may lie in {entry.run.output_dir}."
         return Outcome(state=RunState.CANCELLED, code="cancelled", reason=reason, at=self.clock.now())
 
-    def _end_quietly(self, entry: Entry, outcome: Outcome) -> None:
-        try:
-            self.table.end(entry, outcome)
-        except (RunnerError, OSError) as error:
-            log.error("The end of run %s cannot be written yet: %s", entry.run.id, error)
-
     def _began(self, entry: Entry) -> datetime:
-        begun = entry.folder.read_as(BEGUN, Begun)
+        try:
+            begun = entry.folder.read_as(BEGUN, Begun)
+        except RunnerError:
+            begun = None  # it runs all the same
         return begun.wall if begun else self.clock.now()
 
 

@@ -66,9 +66,9 @@ def _number(line: bytes) -> int | None:
         return None
     try:
         number = json.loads(line)["number"]
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return None
-    return number if isinstance(number, int) else None
+    return number if isinstance(number, int) and number > 0 else None
 
 
 @dataclass(frozen=True)

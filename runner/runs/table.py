@@ -6,14 +6,13 @@ import asyncio
 import logging
 from collections import Counter
 from dataclasses import dataclass
-from datetime import datetime
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol
 
 from runner.clock import Clock
-from runner.engines.engine import Cancel
-from runner.errors import BadRequest, Conflict, NotHere, RunnerError
+from runner.engines.engine import Cancel, Engine, Exited, Running
+from runner.errors import BadRequest, Broken, Conflict, NotHere
 from runner.runs.documents import read_run_file
 from runner.runs.folder import CANCEL, RunFolder
 from runner.runs.journal import EventStream, Journal
@@ -62,6 +61,8 @@ class Entry:
     number: int
     run: Run
     journal: Journal
+    damaged: bool = False
+    """Its submission cannot be read. It never starts; while it still runs it is watched and can be cancelled."""
 
     @property
     def ended(self) -> bool:
@@ -72,15 +73,17 @@ class Entry:
 class RunTable:
     """The only place that makes run folders and that tells of changes."""
 
-    def __init__(self, root: Path, gate: Gate, clock: Clock, redactor: Redactor, queue_limit: int) -> None:
+    def __init__(
+        self, root: Path, gate: Gate, engine: Engine, clock: Clock, redactor: Redactor, queue_limit: int
+    ) -> None:
         self._root = root
         self._gate = gate
+        self._engine = engine
         self._clock = clock
         self._redactor = redactor
         self._queue_limit = queue_limit
         self._entries: dict[str, Entry] = {}  # in the order of their arrival
         self._open: dict[str, Entry] = {}  # those that have not ended: what the queue costs does not grow with history
-        self._damaged: dict[str, Run] = {}
         self._by_state: Counter[RunState] = Counter()
         self._submitting = asyncio.Lock()
         self.stream = EventStream()
@@ -94,10 +97,9 @@ class RunTable:
         for folder in RunFolder.all(self._root):
             try:
                 found.append(self._entry_of(folder))
-            except (RunnerError, OSError) as error:
-                # One damaged folder must not hide all other runs. It is left as it is, for a person to look at.
+            except Exception as error:  # whatever is wrong with one folder must not hide all other runs
                 log.error("The run in %s cannot be read: %s", folder.path, error)
-                self._damaged[folder.run_id] = _unreadable(folder, error, self._clock.now())
+                found.append(self._damaged_entry(folder, error))
         for entry in sorted(found, key=lambda entry: entry.number):
             self._add(entry)
         self._renumber()
@@ -122,8 +124,6 @@ class RunTable:
 
     async def show(self, run: str) -> Run:
         """One run, with its report. Raises NotHere."""
-        if run in self._damaged:
-            return self._damaged[run]
         entry = self.entry(run)
         if not entry.ended:
             return entry.run
@@ -143,7 +143,7 @@ class RunTable:
         """Runs, newest first. Raises BadRequest for a state that does not exist."""
         if state is not None and state not in set(RunState):
             raise BadRequest("bad_query", f"{state[:40]!r} is no state of a run.", f"States: {', '.join(RunState)}.")
-        newest = chain((entry.run for entry in reversed(self._entries.values())), self._damaged.values())
+        newest = (entry.run for entry in reversed(self._entries.values()))
         return list(islice((run for run in newest if state is None or run.state == state), limit))
 
     def counts(self) -> Counts:
@@ -157,13 +157,19 @@ class RunTable:
     async def cancel(self, run: str, by: str, reason: str) -> Run:
         """Ask for the end of a run; asking again changes nothing. Raises Conflict when it has ended otherwise."""
         entry = self.entry(run)
+        if not entry.ended and entry.run.state is not RunState.CANCELLING:
+            observed = await self._engine.cancel(entry.folder, by, reason)
+            if entry.damaged and not isinstance(observed, Running):
+                raise Conflict("already_ended", f"Nothing of run {run} runs any more; {entry.run.reason}")
+            if isinstance(observed, Exited):  # its command is over, and its result is being verified
+                await asyncio.to_thread(entry.folder.ask_cancel, by, reason, self._clock.now().isoformat())
+            self.work_waits.set()
+        # Looked at again: it may have ended, or have been cancelled by another, while the request was written.
         if entry.ended and entry.run.state is not RunState.CANCELLED:
             raise Conflict("already_ended", f"Run {run} has already ended: it {entry.run.state}.")
         if not entry.ended and entry.run.state is not RunState.CANCELLING:
-            await asyncio.to_thread(entry.folder.ask_cancel, by, reason, self._clock.now().isoformat())
             asked = Cancel(by=by, at=self._clock.now(), reason=reason)
             self.change(entry, RunState.CANCELLING, "cancel", cancelled_by(asked))
-            self.work_waits.set()
         return entry.run
 
     async def log(self, run: str, offset: int, length: int) -> LogPiece:
@@ -177,7 +183,9 @@ class RunTable:
         return await asyncio.to_thread(read_run_file, self.entry(run).folder, shown, name, self._redactor)
 
     def change(self, entry: Entry, state: RunState, code: str = "", reason: str = "", **updates: Any) -> None:
-        """Put a run into another state and tell everybody."""
+        """Put a run into another state and tell everybody. An end is final: nothing changes it."""
+        if entry.ended:
+            return
         shown = self._redactor.redact_text(reason)
         now = self._clock.now()
         position = entry.run.position if state is RunState.QUEUED else None
@@ -198,12 +206,17 @@ class RunTable:
 
     def end(self, entry: Entry, outcome: Outcome) -> None:
         """Write the run's end durably, then tell everybody."""
-        shown = outcome.model_copy(update={"reason": self._redactor.redact_text(outcome.reason)})
+        shown = Outcome.model_validate(self._redactor.redact_document(outcome.model_dump(mode="json")))
         # The report stays on disk: the table's memory must not grow with what old runs produced.
         entry.folder.write(OUTCOME_FILE, shown.model_dump_json(indent=2).encode())
-        if outcome.report is not None:
-            self.tell(entry, Reported(status=outcome.report.status, summary=outcome.report.summary))
-        self.change(entry, outcome.state, outcome.code, outcome.reason, **_ending(shown))
+        if shown.report is not None:
+            self.tell(entry, Reported(status=shown.report.status, summary=shown.report.summary))
+        self.change(entry, shown.state, shown.code, shown.reason, **_ending(shown))
+
+    def note(self, entry: Entry, why: str) -> None:
+        """Say why a run does not get on, once for each reason. Its state stays."""
+        if self._redactor.redact_text(why) != entry.run.reason:
+            self.change(entry, entry.run.state, "stuck", why)
 
     def tell(self, entry: Entry, what: StateChanged | Progressed | Reported) -> None:
         """Append the next event and hand it to the stream. On a full disk it is only logged: the folder counts."""
@@ -238,6 +251,8 @@ class RunTable:
 
     def _entry_of(self, folder: RunFolder) -> Entry:
         submission = read_submission(folder)
+        if submission.id != folder.run_id:
+            raise Broken("foreign_folder", f"It holds run {submission.id}: it is a copy, and a copy never runs.")
         journal = Journal(folder.path)
         run = Run(
             id=submission.id,
@@ -252,7 +267,7 @@ class RunTable:
             last_event=journal.last,
         )
         if folder.cancel_asked():
-            cancel = folder.read_as(CANCEL, Cancel)
+            cancel = read_cancel(folder)
             reason = self._redactor.redact_text(cancelled_by(cancel) if cancel else "")
             run = run.model_copy(update={"state": RunState.CANCELLING, "code": "cancel", "reason": reason})
         outcome = folder.read_as(OUTCOME_FILE, Outcome)
@@ -260,6 +275,24 @@ class RunTable:
             changes = {"state": outcome.state, "code": outcome.code, "reason": outcome.reason, "since": outcome.at}
             run = run.model_copy(update={**changes, **_ending(outcome)})
         return Entry(folder, submission.number, run, journal)
+
+    def _damaged_entry(self, folder: RunFolder, error: Exception) -> Entry:
+        """A run of which nothing is known but that it was handed in."""
+        now = self._clock.now()
+        run = Run(
+            id=folder.run_id,
+            key="",
+            state=RunState.UNKNOWN,
+            code="unreadable",
+            reason=f"Its folder {folder.path} is damaged: {error}",
+            since=now,
+            submitted_at=now,
+            model="unknown",
+            scheme="unknown",
+            output_dir="unknown",
+            manifest_digest="",
+        )
+        return Entry(folder, 0, run, Journal(folder.path), damaged=True)
 
     def _same(self, known: Entry, submission: RunSubmission) -> Run:
         if known.run.manifest_digest != digest(submission.run_manifest):
@@ -291,21 +324,12 @@ class RunTable:
                 entry.run = entry.run.model_copy(update={"position": position})
 
 
-def _unreadable(folder: RunFolder, error: Exception, now: datetime) -> Run:
-    """A run of which nothing is known but that it was handed in."""
-    return Run(
-        id=folder.run_id,
-        key="",
-        state=RunState.UNKNOWN,
-        code="unreadable",
-        reason=f"Its folder is damaged: {error}",
-        since=now,
-        submitted_at=now,
-        model="unknown",
-        scheme="unknown",
-        output_dir="unknown",
-        manifest_digest="",
-    )
+def read_cancel(folder: RunFolder) -> Cancel | None:
+    """Who asked for the end of the run; None when nobody did, or when that cannot be read any more."""
+    try:
+        return folder.read_as(CANCEL, Cancel)
+    except Broken:
+        return None
 
 
 def cancelled_by(cancel: Cancel) -> str:

@@ -17,11 +17,12 @@ from starlette.routing import Route
 
 from runner import __version__
 from runner.errors import BadRequest, TooLarge
+from runner.runs.redaction import Redactor
 from runner.runs.table import RunTable
 from runner.service.guard import Guard
 from runner.service.metrics import metrics_text
 from runner.service.openapi import Endpoint, Handler, describe
-from runner.service.problems import on_error
+from runner.service.problems import on_error, problem_response, shown_problem
 from runner.service.workflow import Workflow
 from runner.settings import RunnerSettings
 from schemas.api import (
@@ -178,7 +179,7 @@ class Api:
         return read_document(model, _parsed(bytes(content)) if content else empty)
 
 
-def make_app(api: Api, settings: RunnerSettings, lifespan: Lifespan) -> Starlette:
+def make_app(api: Api, settings: RunnerSettings, redactor: Redactor, lifespan: Lifespan) -> Starlette:
     """The ASGI application."""
     endpoints = api.endpoints()
     description = describe(endpoints, __version__)
@@ -186,7 +187,7 @@ def make_app(api: Api, settings: RunnerSettings, lifespan: Lifespan) -> Starlett
     async def openapi(_: Request) -> Response:
         return JSONResponse(description)
 
-    routes = [Route(e.path, _answering(e.handler), methods=[e.method]) for e in endpoints]
+    routes = [Route(e.path, _answering(e.handler, redactor), methods=[e.method]) for e in endpoints]
     routes.append(Route("/openapi.json", openapi, methods=["GET"]))
     return Starlette(
         routes=routes,
@@ -196,14 +197,14 @@ def make_app(api: Api, settings: RunnerSettings, lifespan: Lifespan) -> Starlett
     )
 
 
-def _answering(handler: Handler) -> Handler:
+def _answering(handler: Handler, redactor: Redactor) -> Handler:
     """The handler with its errors turned into problems, so that none reaches the server as a traceback."""
 
     async def answer(request: Request) -> Response:
         try:
             return await handler(request)
         except Exception as error:  # the edge of the program: every error becomes a problem and is logged
-            return await on_error(request, error)
+            return problem_response(shown_problem(request, error, redactor))
 
     return answer
 

@@ -53,8 +53,8 @@ def compose(settings: RunnerSettings) -> Starlette:
     workflow = Workflow(settings, clock)
     tokens = {settings.token} if settings.token else set()
     redactor = Redactor(secrets_of(os.environ) | tokens)
-    table = RunTable(settings.state_dir / "runs", workflow, clock, redactor, settings.limits.queue)
     engine = LocalEngine(clock=clock)
+    table = RunTable(settings.state_dir / "runs", workflow, engine, clock, redactor, settings.limits.queue)
     launcher = RunLauncher(settings, workflow, workflow.accelerator)
     judge = RunJudge(settings, engine, workflow.catalogue, workflow.accelerator)
     dispatcher = Dispatcher(table, engine, launcher, judge, clock)
@@ -72,7 +72,7 @@ def compose(settings: RunnerSettings) -> Starlette:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    return make_app(Api(settings, workflow, table), settings, lifespan)
+    return make_app(Api(settings, workflow, table), settings, redactor, lifespan)
 
 
 def _tell_of_a_fall(task: asyncio.Task[None]) -> None:

@@ -10,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from runner.errors import RunnerError
+from runner.runs.redaction import Redactor
 from schemas.api import Problem, problem_json
 from schemas.documents import InvalidDocument, MissingDocument
 
@@ -29,7 +30,8 @@ def problem_of(error: Exception) -> Problem:
         case MissingDocument():
             return _problem(422, "missing_document", str(error), "Make it first and send it along.")
         case InvalidDocument():
-            return _problem(400, "bad_document", f"{error.name} is not valid at {error.path}: {error.problem}.")
+            hint = "GET /openapi.json describes what is expected."
+            return _problem(400, "bad_document", f"{error.name} is not valid at {error.path}: {error.problem}.", hint)
         case HTTPException():
             return _problem(error.status_code, "http", f"{error.detail}.")
         case _:
@@ -41,12 +43,18 @@ def problem_of(error: Exception) -> Problem:
             )
 
 
-async def on_error(request: Request, error: Exception) -> Response:
-    """Starlette's handler for every exception."""
+def shown_problem(request: Request, error: Exception, redactor: Redactor) -> Problem:
+    """The problem as it may leave this host. A fault of the runner itself is logged with all its details."""
     problem = problem_of(error)
     if problem.code == "internal":
         log.error("%s %s failed", request.method, request.url.path, exc_info=error)
-    return problem_response(problem)
+    shown = {"detail": redactor.redact_text(problem.detail), "hint": redactor.redact_text(problem.hint)}
+    return problem.model_copy(update=shown)
+
+
+async def on_error(_: Request, error: Exception) -> Response:
+    """Starlette's handler for places and methods that do not exist."""
+    return problem_response(problem_of(error))
 
 
 def _problem(status: int, code: str, detail: str, hint: str = "") -> Problem:
