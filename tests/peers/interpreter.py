@@ -38,7 +38,7 @@ def install(folder: Path) -> Path:
 
 
 def tell(folder: Path, **behaviour: Any) -> None:
-    """What the next quantization does: `wait_for` and `check_waits_for` (files), `exit`, `stubborn`, `spoil`."""
+    """What the next one does: `wait_for` and `check_waits_for` (files), `exit`, `says`, `stubborn`, `spoil`."""
     (folder / "behaviour.json").write_text(json.dumps(behaviour))
 
 
@@ -110,7 +110,7 @@ def quantize(home: Path, arguments: list[str]) -> int:
     _wait(told.get("wait_for"))
     say(ptq="progress", phase="calibrating", done=2, total=2)
     if told.get("exit"):
-        print("ValueError: the stand-in was told to fail", file=sys.stderr)
+        print(told.get("says", "ValueError: the stand-in was told to fail"), file=sys.stderr)
         return int(told["exit"])
     say(ptq="phase", phase="exporting")
     model = Path(arguments[arguments.index("--model_dir") + 1])
