@@ -10,10 +10,11 @@ import re
 import sys
 from pathlib import Path
 from typing import Any, Literal
+from urllib.parse import urlsplit
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
 
 from runner.errors import BadRequest
 
@@ -76,8 +77,13 @@ class LimitSettings(_Section):
     grace_seconds: float = Field(10.0, ge=0, description="Between TERM and KILL when a run is cancelled.")
     probe_seconds: float = Field(300.0, gt=0, description="For one probe of the quantization interpreter.")
     check_seconds: float = Field(1800.0, gt=0, description="For loading a quantized model again after its run.")
+    log_bytes: int = Field(2**30, ge=65536, description="Disk space of a run's log; above it the middle is cut out.")
     disk_reserve_bytes: int = Field(2**30, ge=0, description="Free space that a run must leave.")
     queue: int = Field(100, ge=1, description="Runs that may wait.")
+
+
+# What an HTTP header carries unchanged, and long enough that nobody guesses it.
+_TOKEN = re.compile(r"[!-~]{16,512}")
 
 
 class RunnerSettings(BaseSettings):
@@ -88,7 +94,7 @@ class RunnerSettings(BaseSettings):
     )
 
     listen: str = Field("", description="unix:///path or http://host:port; default: a socket in state_dir.")
-    token: str | None = Field(None, repr=False)
+    token: str | None = Field(None, repr=False, description="What callers on TCP have to send; 16 characters or more.")
     state_dir: Path = Field(default_factory=default_state_dir)
     quark: QuarkSettings = QuarkSettings()
     models: ModelSettings = ModelSettings()
@@ -99,10 +105,29 @@ class RunnerSettings(BaseSettings):
     limits: LimitSettings = LimitSettings()
     remote_code: bool = False
 
+    @field_validator("token")
+    @classmethod
+    def _token_fits_a_header(cls, token: str | None) -> str | None:
+        if token is not None and not _TOKEN.fullmatch(token):
+            raise ValueError("a token is 16 to 512 ASCII letters, digits and marks on one line, without spaces")
+        return token
+
+    @field_validator("listen")
+    @classmethod
+    def _listen_is_an_address(cls, listen: str) -> str:
+        if not listen:
+            return listen
+        if any(not letter.isprintable() for letter in listen):
+            raise ValueError("it has invisible characters")
+        if listen.startswith("unix://"):
+            if not listen.removeprefix("unix://").startswith("/"):
+                raise ValueError("a unix socket is named by its whole path, as in unix:///run/ptq/runner.sock")
+        elif not (listen.startswith("http://") and _host_of(listen)):
+            raise ValueError("listen must be unix:///path or http://host:port")
+        return listen
+
     @model_validator(mode="after")
     def _listen_is_safe(self) -> RunnerSettings:
-        if self.listen and not re.match(r"^(unix://|http://)", self.listen):
-            raise ValueError("listen must begin with unix:// or http://")
         if self.listen.startswith("http://") and not self.token:
             raise ValueError("listen on TCP needs a token, since everybody who reaches the port could start runs")
         return self
@@ -133,13 +158,23 @@ class RunnerSettings(BaseSettings):
 def load_settings(file: Path | None) -> RunnerSettings:
     """Read runner.yaml and the environment. Raises BadRequest with one line that names the wrong setting."""
     values = _read_yaml(file) if file else {}
+    where = file or "the environment"
     try:
         return _absolute(RunnerSettings(**values))
     except ValidationError as problem:
         first = problem.errors()[0]
         setting = ".".join(str(part) for part in first["loc"]) or "settings"
-        where = file or "the environment"
-        raise BadRequest("bad_setting", f"{setting} in {where} is wrong: {first['msg']}.") from None
+        why = first["msg"].removeprefix("Value error, ")
+        raise BadRequest("bad_setting", f"{setting} in {where} is wrong: {why}.") from None
+    except SettingsError as problem:  # a variable that has to be JSON
+        raise BadRequest("bad_setting", f"A setting in {where} is wrong: {' '.join(str(problem).split())}.") from None
+
+
+def _host_of(url: str) -> str | None:
+    """The host of an address. Raises ValueError where it is none, or its port is no port."""
+    parts = urlsplit(url)
+    bare = "@" not in parts.netloc and not (parts.path.strip("/") or parts.query or parts.fragment)
+    return parts.hostname if parts.port and bare else None  # both ends have to mean the same port
 
 
 def _read_yaml(file: Path) -> dict[str, Any]:
@@ -147,13 +182,18 @@ def _read_yaml(file: Path) -> dict[str, Any]:
         content = yaml.safe_load(file.read_text(encoding="utf-8"))
     except OSError as error:
         raise BadRequest("bad_setting", f"The configuration {file} cannot be read: {error.strerror}.") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except RecursionError:
+        raise BadRequest("bad_setting", f"The configuration {file} is nested too deeply.") from None
+    except (yaml.YAMLError, ValueError) as error:  # ValueError: not UTF-8, or a date that no calendar has
         line = str(error).replace("\n", " ")
         raise BadRequest("bad_setting", f"The configuration {file} is not YAML: {line}.") from None
     if content is None:
         return {}
     if not isinstance(content, dict):
         raise BadRequest("bad_setting", f"The configuration {file} has to be a mapping of settings.")
+    for key in content:
+        if str(key) not in RunnerSettings.model_fields:  # the library would take some others as orders to itself
+            raise BadRequest("bad_setting", f"{str(key)[:80]} in {file} is no setting of the runner.")
     return {str(key): value for key, value in content.items()}
 
 
@@ -161,7 +201,13 @@ def _absolute(settings: RunnerSettings) -> RunnerSettings:
     """Make paths absolute without resolving links: a virtual environment's interpreter is known by its link."""
 
     def full(path: Path) -> Path:
-        return Path(os.path.abspath(path.expanduser()))  # noqa: PTH100 - resolve() would follow links
+        try:
+            path = path.expanduser()
+        except RuntimeError:
+            raise BadRequest("bad_setting", f"{path.parts[0]} in the setting {path} is nobody's home folder.") from None
+        if not str(path).isprintable():
+            raise BadRequest("bad_setting", f"The path {str(path)!r} in the settings has invisible characters.")
+        return Path(os.path.abspath(path))  # noqa: PTH100 - resolve() would follow links
 
     quark = settings.quark
     updates: dict[str, Any] = {

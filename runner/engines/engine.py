@@ -40,6 +40,9 @@ class Begun(ProcessName):
 class Child(ProcessName):
     """child.json: the process that became the command."""
 
+    mark: str = Field("", description="The run's mark, again: launch.json may be damaged.")
+    supervisor: ProcessName | None = Field(None, description="Its supervisor, again: begun.json may be damaged.")
+
 
 class Cancel(Written):
     """cancel.json: who wants the run to end, and why."""
@@ -86,7 +89,7 @@ class CancelledBeforeStart:
 
 @dataclass(frozen=True)
 class Running:
-    """A supervisor holds the folder's lock. That is so until the last process of the run is gone."""
+    """A supervisor lives. It holds the folder's lock, unless somebody removed that file, until the run is gone."""
 
     cancelling: bool
     child: Child | None = None
@@ -123,6 +126,18 @@ class Unreadable:
 Observed = NotBegun | CancelledBeforeStart | Running | Exited | Lost | Unreadable
 
 
+@dataclass(frozen=True)
+class EndedOrphans:
+    """What was done with the processes of a lost run."""
+
+    ended: int
+    """How many were there and are gone."""
+    left: tuple[int, ...] = ()
+    """Pids of those that even KILL did not end in time, such as one in a hung driver, or of another user."""
+    doubt: str = ""
+    """In sentences, what may still hold the run's GPU and what to do about it; empty when nothing can be left."""
+
+
 class SupervisedFolder(Protocol):
     """A run's folder, as far as an engine needs it."""
 
@@ -135,16 +150,22 @@ class SupervisedFolder(Protocol):
         """The supervisor's script, to be started as `python -I -S SCRIPT FOLDER`."""
 
     def has_begun(self) -> bool:
-        """Whether a supervisor took this run, now or at any time before."""
+        """Whether a supervisor took this run, now or at any time before. Also where that cannot be found out."""
+
+    def has_records(self) -> bool:
+        """Whether a supervisor left a record: then it has begun, and did not only take the lock to look."""
 
     def observe(self) -> Observed:
         """What became of the run."""
 
-    def ask_cancel(self, by: str, reason: str, at: str) -> None:
-        """Leave the request to end this run; the first one counts. `at` is ISO 8601. Raises Broken."""
+    def ask_cancel(self, by: str, reason: str, at: str) -> str:
+        """Ask for the end of this run, by cancel.json and by a signal to its supervisor. `at` is ISO 8601.
 
-    def end_orphans(self, grace_seconds: float) -> int:
-        """End what a lost run left on this host; the number of processes. Raises Conflict and Broken."""
+        What could not be done of it, in a sentence; empty when all could. Raises Broken when nothing could.
+        """
+
+    def end_orphans(self, grace_seconds: float) -> EndedOrphans:
+        """End what a lost run left on this host, as far as that can be done. Raises Conflict when it is not lost."""
 
 
 class Engine(Protocol):

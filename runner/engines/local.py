@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import subprocess
 import sys
 import threading
@@ -10,8 +11,10 @@ import time
 from collections.abc import Mapping, Sequence
 
 from runner.clock import Clock, SystemClock
-from runner.engines.engine import NotBegun, Observed, Running, SupervisedFolder
+from runner.engines.engine import EndedOrphans, NotBegun, Observed, Running, SupervisedFolder
 from runner.errors import Broken
+
+log = logging.getLogger(__name__)
 
 START_SECONDS = 30.0
 LOOK_SECONDS = 0.005
@@ -37,16 +40,18 @@ class LocalEngine:
     ) -> Observed:
         """Start the supervisor and return when the run has begun, or when the supervisor ended.
 
-        Asking twice is safe, also from two daemons: of two supervisors one gets the lock, and begun.json stops every
-        later one. Raises Broken when nothing was started.
+        Asking twice is safe, also from two daemons: of two supervisors one gets the lock, and what it records stops
+        every later one. Raises Broken when nothing was started.
         """
         if folder.has_begun():
             return folder.observe()
         # Not in a thread: the descriptors to keep open must not be closed by a cancelled caller meanwhile.
         process = _start(folder, env, keep_open)
         last = time.monotonic() + self._start_seconds
-        while not folder.has_begun():
-            if process.returncode is not None and not folder.has_begun():
+        while not folder.has_records():  # the lock alone does not count: its holder may yet find launch.json unfit
+            if process.returncode is not None:
+                if folder.has_begun():  # another supervisor has it
+                    break
                 said = _last_words(folder) or _REFUSALS.get(process.returncode, "it said nothing.")
                 hint = "Nothing was started; it is safe to submit the run again."
                 raise Broken("not_started", f"The supervisor ended with {process.returncode}: {said}", hint)
@@ -61,13 +66,19 @@ class LocalEngine:
         return folder.observe()
 
     async def cancel(self, folder: SupervisedFolder, by: str, reason: str) -> Observed:
-        """Ask for the end of a run that has not ended; what the folder says then. Raises Broken."""
+        """Ask for the end of a run that has not ended; what the folder says then.
+
+        Asking again asks the supervisor again, which also wakes one that somebody stopped. Where cancel.json cannot be
+        written the supervisor is asked by signal alone, and the log says so. Raises Broken when neither can be done.
+        """
         if isinstance(folder.observe(), NotBegun | Running):
-            folder.ask_cancel(by, reason, self._clock.now().isoformat())
+            doubt = folder.ask_cancel(by, reason, self._clock.now().isoformat())
+            if doubt:
+                log.warning("Run %s: %s", folder.path.name, doubt)
         return folder.observe()
 
-    async def end_orphans(self, folder: SupervisedFolder, grace_seconds: float = 5.0) -> int:
-        """End what a lost run left on this host; the number of processes. Raises Conflict and Broken."""
+    async def end_orphans(self, folder: SupervisedFolder, grace_seconds: float = 5.0) -> EndedOrphans:
+        """End what a lost run left on this host, as far as that can be done. Raises Conflict when it is not lost."""
         return await asyncio.to_thread(folder.end_orphans, grace_seconds)
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from runner.host.paths import resolved, within
+from runner.errors import BadRequest
+from runner.host.paths import checked_name, resolved, within
 
 # The names of quantize_quark.py and the Hub repositories they read. Source: its --dataset choices, amd-quark 0.13.
 REPOSITORIES: dict[str, str] = {
@@ -19,22 +21,28 @@ _MOST_FILES = 1000
 
 
 def mirrored_datasets(mirror: Path | None) -> list[str]:
-    """Named datasets of the mirror, then its text files by their path beneath it."""
-    if mirror is None or not mirror.is_dir():
+    """Named datasets of the mirror, then its text files by their path beneath it: all that `dataset_path` finds."""
+    if mirror is None or not os.path.isdir(mirror):  # noqa: PTH112 - never raises
         return []
-    named = [name for name, repository in REPOSITORIES.items() if (mirror / repository).is_dir()]
+    named = [name for name in REPOSITORIES if dataset_path(mirror, name)]
     return [*named, *sorted(_texts(mirror))]
 
 
 def dataset_path(mirror: Path | None, name: str) -> Path | None:
-    """Where the mirror keeps a dataset: the file of that name, or the folder of a named one. None when it does not."""
+    """Where the mirror keeps a dataset: the file of that name, or the folder of a named one. None when it does not.
+
+    What a link takes out of the mirror is not in it. Raises BadRequest [bad_dataset_name].
+    """
+    name = checked_name(name, "dataset", "bad_dataset_name")
     if mirror is None:
         return None
     if name in REPOSITORIES:
         folder = mirror / REPOSITORIES[name]
-        return folder if folder.is_dir() else None
+        inside = within(resolved(folder), resolved(mirror))
+        return folder if inside and os.path.isdir(folder) else None  # noqa: PTH112 - never raises
     path = resolved(mirror / name)
-    return path if path.suffix in _TEXTS and within(path, resolved(mirror)) and path.is_file() else None
+    inside = path.suffix in _TEXTS and within(path, resolved(mirror))
+    return path if inside and os.path.isfile(path) else None  # noqa: PTH113 - never raises
 
 
 def _texts(mirror: Path) -> Iterator[str]:
@@ -44,5 +52,18 @@ def _texts(mirror: Path) -> Iterator[str]:
     for count, path in enumerate(candidates):
         if count >= _MOST_FILES:
             return
-        if path.suffix in _TEXTS and path.is_file() and not any(folder in path.parents for folder in taken):
-            yield str(path.relative_to(mirror))
+        name = str(path.relative_to(mirror))
+        if (
+            path.suffix in _TEXTS
+            and not any(folder in path.parents for folder in taken)
+            and _can_be_named(mirror, name)
+        ):
+            yield name
+
+
+def _can_be_named(mirror: Path, name: str) -> bool:
+    """Whether a person who writes this name gets this file."""
+    try:
+        return checked_name(name, "dataset", "bad_dataset_name") == name and dataset_path(mirror, name) is not None
+    except BadRequest:
+        return False

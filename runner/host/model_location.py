@@ -15,12 +15,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from runner.errors import BadRequest, NotHere, OutsideRoots, Refused, RunnerError
-from runner.host.paths import checked_name, listed, resolved, root_of
+from runner.host.paths import checked_name, listed, resolved, root_of, why_unreachable
 from runner.settings import RunnerSettings
 from schemas.artifacts.workspace import ModelSource
 
 _HUB_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,95}/[A-Za-z0-9][A-Za-z0-9._-]{0,95}")
 _REVISION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)*")
+_CHECK_LINKS = "See where its links lead, and name the folder itself."
 _LOOKED_AT = 500  # entries of a folder that are read to help with a wrong name
 
 
@@ -47,8 +48,8 @@ def locate_model(asked: str, settings: RunnerSettings, revision: str | None = No
     """Find the folder of a model and check that it may and can be read.
 
     Errors, each one sentence with a hint: bad_model_name, no_model_roots, outside_roots, model_missing,
-    ambiguous_model, model_is_file, model_not_readable, config_missing, hub_off, hub_not_downloaded, bad_revision,
-    revision_of_folder.
+    ambiguous_model, model_is_file, model_not_reachable, model_not_readable, config_missing, hub_off,
+    hub_not_downloaded, bad_revision, revision_of_folder.
     """
     name = checked_name(asked, "model", "bad_model_name")
     if revision is not None and not _REVISION.fullmatch(revision):
@@ -122,7 +123,8 @@ def _beneath(name: str, roots: Iterable[Path], settings: RunnerSettings) -> Iter
         # Judged before anybody looks whether it exists: what lies outside the roots is not to be found out.
         if root_of(path, model_roots(settings)) is None:
             raise _outside(name, path, settings)
-        if os.path.exists(path):  # noqa: PTH110 - a folder that may not be looked into has nothing to offer
+        # A folder that may not be looked into has nothing to offer; what cannot be reached at all is told.
+        if os.path.exists(path) or why_unreachable(path):  # noqa: PTH110 - never raises
             yield path
 
 
@@ -183,6 +185,8 @@ def _not_found(name: str, settings: RunnerSettings) -> RunnerError:
 
 def _check_folder(path: Path, settings: RunnerSettings) -> None:
     try:
+        if why := why_unreachable(path):
+            raise Refused("model_not_reachable", f"The model folder {path} cannot be reached: {why}.", _CHECK_LINKS)
         if not path.exists():
             inside = root_of(path.parent, model_roots(settings)) and _folders(path.parent)[:8]
             hint = f"The folder {path.parent} holds: {listed(inside)}." if inside else "Check the spelling of the path."
@@ -191,6 +195,8 @@ def _check_folder(path: Path, settings: RunnerSettings) -> None:
             raise Refused("model_is_file", f"{path} is a file, not a model folder.", f"Name the folder {path.parent}.")
         with os.scandir(path):
             pass
+        if why := why_unreachable(path / "config.json"):
+            raise Refused("model_not_readable", f"{path / 'config.json'} cannot be reached: {why}.", _CHECK_LINKS)
         if not (path / "config.json").exists():
             raise NotHere("config_missing", f"{path} has no config.json, so it is no model.", _where_else(path))
         # Without waiting: a named pipe would wait for a writer for ever.

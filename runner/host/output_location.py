@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from runner.errors import Conflict, OutsideRoots, Refused
-from runner.host.paths import checked_name, listed, nearest_existing, resolved, root_of
+from runner.host.paths import checked_name, listed, nearest_existing, resolved, root_of, why_unreachable
 from runner.settings import RunnerSettings
 from schemas.artifacts.workspace import OutputState
 
@@ -21,7 +21,7 @@ class OutputLocation:
     """A place for a quantized model, links resolved.
 
     `parent_writable` speaks of the closest folder that exists; `free_bytes` of the file system that holds it, as far as
-    the runner's user may fill it.
+    the runner's user may fill it. `unreachable` says why the system cannot even tell what stands there.
     """
 
     asked: str
@@ -31,19 +31,21 @@ class OutputLocation:
     exists: bool
     parent_writable: bool
     free_bytes: int | None
+    unreachable: str | None = None
 
     @property
     def usable(self) -> bool:
         """Whether a run may write there."""
-        return self.path != self.root and self.state in {OutputState.ABSENT, OutputState.EMPTY} and self.parent_writable
+        free = self.state in {OutputState.ABSENT, OutputState.EMPTY}
+        return self.path != self.root and free and self.parent_writable and self.unreachable is None
 
 
 def examine_output(asked: str | None, model: Path, settings: RunnerSettings, name: str | None = None) -> OutputLocation:
     """What stands where a model shall go. Nothing is written.
 
     Without `asked` a free place is proposed: `<first output root>/<name of the model>-quantized`, numbered when that
-    is taken. A relative path is meant beneath the first root. Raises bad_output_name, no_output_roots and
-    output_outside_roots; all other obstacles are in the answer, for `check_output` to refuse.
+    is taken. A relative path is meant beneath the first root. Raises bad_output_name, no_output_roots,
+    output_outside_roots and output_root_missing; all other obstacles are in the answer, for `check_output` to refuse.
     """
     roots = settings.outputs.roots
     if asked is not None:
@@ -64,6 +66,7 @@ def examine_output(asked: str | None, model: Path, settings: RunnerSettings, nam
             f"The output folder {path} is outside the output folders of this runner.",
             f"Quantized models may go to {listed(roots)}.",
         )
+    _check_root(root)
     place = nearest_existing(path)
     return OutputLocation(
         asked=asked,
@@ -73,16 +76,20 @@ def examine_output(asked: str | None, model: Path, settings: RunnerSettings, nam
         exists=os.path.lexists(path),
         parent_writable=place.is_dir() and os.access(place, os.W_OK | os.X_OK, effective_ids=True),
         free_bytes=_free(place),
+        unreachable=why_unreachable(path),
     )
 
 
 def check_output(output: OutputLocation) -> None:
     """Refuse a place that cannot take a model.
 
-    Codes: output_is_root, output_is_file, output_not_empty, output_equals_model, output_inside_model,
-    output_above_model, output_not_writable.
+    Codes: output_root_missing, output_not_reachable, output_is_root, output_is_file, output_not_empty,
+    output_equals_model, output_inside_model, output_above_model, output_not_writable.
     """
+    _check_root(output.root)
     path, elsewhere = output.path, f"Name another folder in {output.root}."
+    if output.unreachable is not None:
+        raise Refused("output_not_reachable", f"The output {path} cannot be reached: {output.unreachable}.", elsewhere)
     sentence = {
         OutputState.FILE: f"The output {path} is a file.",
         OutputState.NOT_EMPTY: f"The output folder {path} is not empty, and nothing in it may be overwritten.",
@@ -123,6 +130,18 @@ def check_disk(output: OutputLocation, needed_bytes: int, reserve_bytes: int) ->
 def gigabytes(count: int) -> str:
     """Bytes for a person: in GB (10^9 bytes), or MB below one."""
     return f"{count / 1e9:.1f} GB" if count >= 1e9 else f"{count / 1e6:.0f} MB"
+
+
+def _check_root(root: Path) -> None:
+    """Nobody makes a root: where its disk is not mounted, a result would fill the disk beneath and be hidden later."""
+    if os.path.isdir(root):  # noqa: PTH112 - never raises
+        return
+    what = "is not a folder" if os.path.lexists(root) else "does not exist; its disk may not be mounted"
+    raise Refused(
+        "output_root_missing",
+        f"The output root {root} {what}.",
+        "Mount its disk or make the folder, or name another one in outputs.roots of runner.yaml.",
+    )
 
 
 def _proposal(root: Path, name: str, model: Path) -> Path:

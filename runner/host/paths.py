@@ -16,7 +16,8 @@ def checked_name(asked: str, what: str, code: str) -> str:
     """The name without surrounding blanks, or BadRequest with `code`.
 
     Refused are names that could become an option, and characters that do not show: a name is repeated on cards and in
-    logs, where a line break or a right-to-left mark would say something else than what is meant.
+    logs, where a line break or a right-to-left mark would say something else than what is meant. The system's calls
+    raise ValueError for some of them, so that every path from outside comes through here before any file is looked at.
     """
     name = asked.strip(" \t")
     if not name:
@@ -55,6 +56,20 @@ def root_of(path: Path, roots: Iterable[Path]) -> Path | None:
 def listed(paths: Iterable[Path | str]) -> str:
     """Several paths in a sentence."""
     return ", ".join(str(path) for path in paths)
+
+
+def why_unreachable(path: Path) -> str | None:
+    """Why the system cannot even tell whether a resolved path exists, such as a loop of links; None when it can.
+
+    What is missing or closed to the runner's user is no such case: those have sentences of their own.
+    """
+    try:
+        os.stat(path)  # noqa: PTH116 - the errors of the system itself are wanted
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        return None
+    except OSError as error:
+        return error.strerror or type(error).__name__
+    return None
 
 
 def nearest_existing(path: Path) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import stat
@@ -14,17 +15,21 @@ from runner.errors import NotHere, Refused
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[tuple[int, int]]:
+def opened(path: Path, *, follow_links: bool = True) -> Iterator[tuple[int, int]]:
     """The file descriptor and size in bytes of a regular file.
 
-    Raises NotHere [file_missing], or Refused [file_not_readable] for what may not be opened and for folders, pipes and
-    devices, which could make the reader wait or read for ever.
+    Model folders may consist of links into a cache; without `follow_links`, what is itself a link is refused.
+    Raises NotHere [file_missing], or Refused [file_not_readable] for what may not be opened and for links, folders,
+    pipes and devices, which could make the reader wait or read for ever, or show what lies elsewhere.
     """
+    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        descriptor = os.open(path, flags if follow_links else flags | os.O_NOFOLLOW)
     except FileNotFoundError:
         raise NotHere("file_missing", f"{path} does not exist.", "Complete the model folder.") from None
     except OSError as error:
+        if error.errno == errno.ENXIO or (error.errno == errno.ELOOP and not follow_links):  # a socket; a link
+            raise _not_regular(path) from None
         raise Refused(
             "file_not_readable",
             f"{path} cannot be read: {error.strerror}.",
@@ -33,10 +38,14 @@ def opened(path: Path) -> Iterator[tuple[int, int]]:
     try:
         facts = os.fstat(descriptor)
         if not stat.S_ISREG(facts.st_mode):
-            raise Refused("file_not_readable", f"{path} is not a regular file.", "Replace it by the file itself.")
+            raise _not_regular(path)
         yield descriptor, facts.st_size
     finally:
         os.close(descriptor)
+
+
+def _not_regular(path: Path) -> Refused:
+    return Refused("file_not_readable", f"{path} is not a regular file.", "Replace it by the file itself.")
 
 
 def read_object(path: Path, limit_bytes: int, code: str) -> dict[str, Any]:

@@ -7,11 +7,11 @@ refusal says what changed. What a manifest says of itself is never believed.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from runner.errors import Changed, DigestMismatch, Refused
+from runner.intake.comparison import check_files, first_difference, first_of
 from runner.intake.files import differences
-from runner.manifest.build import check_files, first_of, make_manifest
+from runner.manifest.build import make_manifest
 from runner.manifest.context import ManifestContext
 from schemas.api import Approval, ApprovedCheckpoint
 from schemas.artifacts.manifest import RunManifest
@@ -158,24 +158,10 @@ def _check_rest(manifest: RunManifest, derived: RunManifest) -> None:
     """Everything else. Files were compared by their content: a file that was only touched is the same file."""
     same_files = {"model_files": manifest.model_files, "dataset_files": manifest.dataset_files}
     expected = derived.model_copy(update=same_files).model_dump(mode="json")
-    where = _first_difference(manifest.model_dump(mode="json"), expected)
-    if where is not None:
+    difference = first_difference(manifest.model_dump(mode="json"), expected, "run_manifest")
+    if difference is not None:
         raise Changed(
-            "manifest_changed", f"{where} in the manifest is not what this runner writes there.", _NEW_MANIFEST
+            "manifest_changed",
+            f"{difference.path} in the manifest is not what this runner writes there.",
+            _NEW_MANIFEST,
         )
-
-
-def _first_difference(found: Any, expected: Any, path: str = "run_manifest") -> str | None:
-    """The path of the first value that differs, or None."""
-    if isinstance(found, dict) and isinstance(expected, dict):
-        for key in sorted({*found, *expected}):
-            if key not in found or key not in expected:
-                return f"{path}.{key}"
-            where = _first_difference(found[key], expected[key], f"{path}.{key}")
-            if where:
-                return where
-        return None
-    if isinstance(found, list) and isinstance(expected, list) and len(found) == len(expected):
-        pairs = enumerate(zip(found, expected, strict=True))
-        return next((w for i, (f, e) in pairs if (w := _first_difference(f, e, f"{path}[{i}]"))), None)
-    return None if found == expected and type(found) is type(expected) else path

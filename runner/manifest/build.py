@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import replace
 from pathlib import Path
 
-from runner.errors import BadRequest, Changed, DigestMismatch, Refused
-from runner.intake.files import differences
+from runner.errors import BadRequest, DigestMismatch, Refused
+from runner.intake.comparison import check_files
 from runner.manifest.command import argument_list, chosen_entry_point, find_entry_point
 from runner.manifest.context import ManifestContext
 from runner.manifest.environment import fixed_variables, secret_names
-from runner.planning import find_findings
-from runner.planning.estimates import estimate
-from schemas.artifacts.analysis import FileFact, ModelAnalysis
+from runner.planning.consistency import contradiction, outdated
+from runner.planning.plan import derived
+from schemas.artifacts.analysis import ModelAnalysis
 from schemas.artifacts.manifest import (
     Checkpoint,
     EntryPoint,
@@ -21,7 +22,7 @@ from schemas.artifacts.manifest import (
     RunManifest,
     Step,
 )
-from schemas.artifacts.plan import QuantPlan, Severity
+from schemas.artifacts.plan import QuantPlan
 from schemas.digest import digest, short
 
 CHECKPOINTS = [
@@ -30,20 +31,21 @@ CHECKPOINTS = [
     Checkpoint(id="command", reason="Nothing runs without a yes to exactly this command."),
     Checkpoint(id="result", reason="The verified result is taken over only when somebody accepts it."),
 ]
-_SHOWN = 3  # sentences about changed files in one message
 
 
 def make_manifest(analysis: ModelAnalysis, plan: QuantPlan, output_dir: str, context: ManifestContext) -> RunManifest:
     """The manifest of a run, or a refusal that says why there is none.
 
-    The findings are made again: those of the document are what a person saw, not what this runner believes. Raises
-    DigestMismatch [analysis_mismatch] for a plan made from another analysis, Changed [model_changed] when the model's
-    files are not those of the analysis, Refused [plan_blocked], and what `command` raises. The only thing written is
-    our own script, under its digest.
+    What a person saw has to be what runs: the plan's decision table has to say its fields, and its estimates and
+    findings have to be those that are made again now. Raises DigestMismatch [analysis_mismatch] for a plan made from
+    another analysis, Changed [model_changed] when the model's files are not those of the analysis, Refused
+    [plan_inconsistent, plan_blocked], and what `command` raises. The only thing written is our own script, under its
+    digest.
     """
     _check_origin(analysis, plan)
     check_files(analysis.size.files, context.model_files)
-    _check_findings(analysis, plan, context)
+    _refuse_inconsistent(contradiction(plan))
+    _check_derived(analysis, plan, context)
     entry = find_entry_point(plan, context)
     argv = argument_list(plan, analysis, output_dir, entry, context)
     expected = _expected_files(plan, analysis, entry)
@@ -74,19 +76,6 @@ def make_manifest(analysis: ModelAnalysis, plan: QuantPlan, output_dir: str, con
     )
 
 
-def check_files(before: list[FileFact], now: list[FileFact]) -> None:
-    """Raises Changed [model_changed] with what changed of the model's files."""
-    sentences = differences(before, now)
-    if sentences:
-        raise Changed("model_changed", f"The model changed: {first_of(sentences)}", "Analyse it again.")
-
-
-def first_of(sentences: list[str]) -> str:
-    """The first few sentences as one text."""
-    rest = len(sentences) - _SHOWN
-    return " ".join(sentences[:_SHOWN]) + (f" ({rest} more files differ.)" if rest > 0 else "")
-
-
 def _check_origin(analysis: ModelAnalysis, plan: QuantPlan) -> None:
     made_from = digest(analysis)
     if plan.model.analysis_digest != made_from:
@@ -102,19 +91,23 @@ def _check_origin(analysis: ModelAnalysis, plan: QuantPlan) -> None:
         )
 
 
-def _check_findings(analysis: ModelAnalysis, plan: QuantPlan, context: ManifestContext) -> None:
-    chosen = chosen_entry_point(plan, context)
-    now = {
-        "entry_point": chosen.value,
-        "estimates": estimate(plan, analysis, context.catalogue, context.host),
-    }
-    findings = find_findings(plan.model_copy(update=now), analysis, context.catalogue, context.host)
-    blocking = [finding for finding in findings if finding.severity is Severity.BLOCKS]
+def _check_derived(analysis: ModelAnalysis, plan: QuantPlan, context: ManifestContext) -> None:
+    """Refuse a plan that is blocked now, or whose estimates and findings are not those that are made now."""
+    chosen = plan.model_copy(update={"entry_point": chosen_entry_point(plan, context).value})
+    blocking = derived(chosen, analysis, context.catalogue, context.host).blocked_by
     if blocking:
         first, rest = blocking[0], len(blocking) - 1
         codes = ", ".join(dict.fromkeys(finding.code for finding in blocking[1:]))
         more = f" {rest} more: {codes}." if rest else ""
         raise Refused("plan_blocked", f"This plan cannot run: {first.message}{more}", first.hint)
+    # Free space is a reading of its moment, and of where the output was thought to go then.
+    as_read = replace(context.host, disk_free_bytes=plan.estimates.disk_bytes_free)
+    _refuse_inconsistent(outdated(plan, derived(chosen, analysis, context.catalogue, as_read)))
+
+
+def _refuse_inconsistent(sentence: str | None) -> None:
+    if sentence is not None:
+        raise Refused("plan_inconsistent", sentence, "Plan again.")
 
 
 def _expected_files(plan: QuantPlan, analysis: ModelAnalysis, entry: EntryPoint) -> list[str]:

@@ -21,8 +21,14 @@ def make_plan(analysis: ModelAnalysis, choices: PlanChoices, catalogue: Catalogu
     """
     values.check_choices(choices)
     question = Question(analysis, choices, catalogue, host)
-    table = _Table(question)
-    plan = table.plan()
+    return derived(_Table(question).plan(), analysis, catalogue, host)
+
+
+def derived(plan: QuantPlan, analysis: ModelAnalysis, catalogue: Catalogue, host: HostView) -> QuantPlan:
+    """The plan with all that follows from its decisions made again: whether the exclusions are the engine's own,
+    estimates, findings. What it said of them counts nothing."""
+    changed = plan.exclude_layers != decisions.default_exclusions(analysis, catalogue)
+    plan = plan.model_copy(update={"exclude_layers_changed": changed})
     plan = plan.model_copy(update={"estimates": estimates.estimate(plan, analysis, catalogue, host)})
     return plan.model_copy(update={"findings": rules.find(plan, analysis, catalogue, host)})
 

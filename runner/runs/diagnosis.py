@@ -85,6 +85,16 @@ _RULES = (
         "Install the package that is named into the quantization interpreter.",
     ),
     _Rule(
+        re.compile(
+            # What quantize_quark.py calls of the package. Seen with a checkout newer than amd-quark 0.13.
+            r"^TypeError: (?:get_calib_dataloader|get_model|get_tokenizer|export_safetensors|eval_model)\w*\(\) got an "
+            r"unexpected keyword argument |^ImportError: cannot import name .* from 'quark[.']"
+        ),
+        FailureClass.ENVIRONMENT,
+        "The script and the installed amd-quark do not fit each other.",
+        "Take the checkout of the release that is installed, or let our own script run (entry_point own).",
+    ),
+    _Rule(
         re.compile(r"^OSError: Error no file named model\.safetensors"),
         FailureClass.LOAD,
         "The model's folder holds no weights.",

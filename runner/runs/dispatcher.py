@@ -194,11 +194,13 @@ class Dispatcher:
 
     async def _give_up(self, entry: Entry, lost: Lost) -> None:
         """The supervisor is gone without telling: what became of the command is not known. It is never run again."""
-        ended = await asyncio.to_thread(entry.folder.end_orphans, self.orphan_grace_seconds)
-        left = f" {ended} of its processes still ran and were ended." if ended else ""
-        reason = f"Its supervisor was killed or the host went down, so its outcome is not known.{left}"
+        orphans = await asyncio.to_thread(entry.folder.end_orphans, self.orphan_grace_seconds)
+        left = f" {orphans.ended} of its processes still ran and were ended." if orphans.ended else ""
+        reason = f"Its supervisor was killed or the host went down, so its outcome is not known.{left} {orphans.doubt}"
         began = lost.begun.wall if lost.begun else None
-        outcome = Outcome(state=RunState.LOST, code="lost", reason=reason, at=self.clock.now(), started_at=began)
+        outcome = Outcome(
+            state=RunState.LOST, code="lost", reason=reason.strip(), at=self.clock.now(), started_at=began
+        )
         self.table.end(entry, outcome)
 
     def _cancelled(self, observed: CancelledBeforeStart) -> Outcome:

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import yaml
 
-from runner.errors import NotHere
+from runner.errors import NotHere, Refused
+from runner.intake.reading import opened, read_fully
 from runner.runs.folder import RunFolder
 from runner.runs.redaction import Redactor
 from runner.runs.submission import read_submission
@@ -21,7 +22,7 @@ def names(run: Run) -> list[str]:
     """What `read_run_file` knows of this run."""
     documents = ["model_analysis.json", "quant_plan.json", "run_manifest.yaml", "run_manifest.json", "approvals.json"]
     if run.report is not None:
-        written = {file.name for file in run.report.files}
+        written = {file.name for file in run.report.files if file.mode.startswith("-")}  # no links, no pipes
         documents += ["validation_report.json", *(name for name in _OUTPUT_FILES if name in written)]
     return documents
 
@@ -52,8 +53,16 @@ def read_run_file(folder: RunFolder, run: Run, name: str, redactor: Redactor) ->
 
 
 def _output_file(path: Path) -> bytes:
+    """What lies there now, which may be something else than when the report was written."""
+    hint = f"Look at {path.parent} on the runner's host."
+    if path.parent.is_symlink():
+        raise NotHere(
+            "no_such_file", f"{path.parent} is a link and no folder that a run wrote, so it is not read.", hint
+        )
     try:
-        with path.open("rb") as file:
-            return file.read(_OUTPUT_FILE_LIMIT)
+        with opened(path, follow_links=False) as (descriptor, size):
+            return read_fully(descriptor, min(size, _OUTPUT_FILE_LIMIT), 0)
+    except (NotHere, Refused) as error:
+        raise NotHere("no_such_file", error.message, hint) from None
     except OSError as error:
-        raise NotHere("no_such_file", f"{path} cannot be read any more: {error.strerror}.") from None
+        raise NotHere("no_such_file", f"{path} cannot be read any more: {error.strerror}.", hint) from None

@@ -11,6 +11,7 @@ import os
 import re
 import secrets
 import shutil
+import signal
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ from runner.engines.engine import (
     Cancel,
     CancelledBeforeStart,
     Child,
+    EndedOrphans,
     Exit,
     Exited,
     Lost,
@@ -34,8 +36,8 @@ from runner.engines.engine import (
 )
 from runner.errors import BadRequest, Broken, Conflict, NotHere
 from runner.runs import supervisor
-from runner.runs.processes import end_tree
-from runner.runs.supervisor import sync_folder, write_durably
+from runner.runs.processes import Process, end_tree, find_named, find_supervisor, mark_of, wake_and_signal
+from runner.runs.supervisor import RECORDS, sync_folder, write_durably
 
 __all__ = ["Launch", "RunFolder", "lock_is_held", "new_mark", "observe", "write_durably"]
 
@@ -195,22 +197,34 @@ class RunFolder:
             raise self._damaged(name, f"{where}: {first['msg']}".removeprefix(": ")) from error
 
     def has_begun(self) -> bool:
-        """Whether a supervisor took this run, now or at any time before."""
-        return os.path.lexists(self.path / BEGUN)
+        """Whether a supervisor took this run, now or at any time before. Also where that cannot be found out.
 
-    def observe(self) -> Observed:
-        """What became of the run: lock held, it runs; else exit.json, it ended; else begun.json, it is lost.
-
-        begun.json is looked for *before* the lock, and the lock before exit.json. A supervisor has its lock from before
-        it writes begun.json until after exit.json: a lock that is free in between means that it is gone.
+        Any trace counts, because any may be missing: somebody tidied up, or a backup brought back half a folder. Only a
+        supervisor that began writes a record, so a free lock after a record was missed needs a second look for it.
         """
         try:
-            begun = self.has_begun()
+            return self.has_records() or lock_is_held(self.path / LOCK) or self.has_records()
+        except OSError:
+            return True
+
+    def has_records(self) -> bool:
+        """Whether a supervisor left begun.json, child.json or exit.json: then the run has begun."""
+        return any(os.path.lexists(self.path / name) for name in RECORDS)
+
+    def observe(self) -> Observed:
+        """What became of the run: lock held, it runs; else exit.json, it ended; else any other record, it is lost.
+
+        Records are looked for *before* the lock, and the lock before exit.json. A supervisor has its lock from before
+        it writes begun.json until after exit.json: a lock that is free in between means that it is gone, or that
+        somebody removed the file. Therefore nothing is called lost while the recorded supervisor lives.
+        """
+        try:
+            begun = self.has_records()
             if lock_is_held(self.path / LOCK):
-                return Running(cancelling=self.cancel_asked(), child=self._if_readable(CHILD, Child))
+                return self._running()
             if begun:
-                return self._after_the_end()
-            if self.has_begun():  # it began after the first look
+                return self._without_lock()
+            if self.has_records():  # it began after the first look
                 return self.observe()
             if self.cancel_asked():
                 return CancelledBeforeStart(self._if_readable(CANCEL, Cancel))
@@ -220,42 +234,90 @@ class RunFolder:
             return Unreadable(str(error))
         return NotBegun()
 
-    def _after_the_end(self) -> Observed:
+    def _running(self) -> Running:
+        return Running(cancelling=self.cancel_asked(), child=self._if_readable(CHILD, Child))
+
+    def _without_lock(self) -> Observed:
         told = self.read_as(EXIT, Exit)
+        if told is None and self.living_supervisor() is not None:
+            return self._running()
+        told = told or self.read_as(EXIT, Exit)  # it may have ended between the two looks
         if told is None:
             return Lost(self._if_readable(BEGUN, Begun), self._if_readable(CHILD, Child))
         if told.cancelled and told.exit_code is None and told.could_not_start is None:
             return CancelledBeforeStart(self._if_readable(CANCEL, Cancel))
         return Exited(told)
 
+    def living_supervisor(self) -> Process | None:
+        """The supervisor of this run, if it lives on this host, by whatever record of it can be read. Raises OSError.
+
+        Its command line is the last resort. Without any record there is none: it did not begin, or began to.
+        """
+        if (begun := self._if_readable(BEGUN, Begun)) is not None:
+            return find_named(begun)
+        child = self._if_readable(CHILD, Child)
+        if child is not None and child.supervisor is not None:
+            return find_named(child.supervisor)
+        return find_supervisor(self.path) if self.has_records() else None
+
     def cancel_asked(self) -> bool:
         """Whether somebody asked for the end of this run."""
         return os.path.lexists(self.path / CANCEL)
 
-    def ask_cancel(self, by: str, reason: str, at: str) -> None:
-        """Leave the request to end this run; the first one counts. `at` is ISO 8601. Raises Broken."""
-        if not self.cancel_asked():
-            request = json.dumps({"by": by, "at": at, "reason": reason}, indent=1)
-            self.write(CANCEL, request.encode("ascii") + b"\n")
+    def ask_cancel(self, by: str, reason: str, at: str) -> str:
+        """Ask for the end of this run: leave cancel.json, of which the first counts, and signal the supervisor.
 
-    def end_orphans(self, grace_seconds: float = 5.0) -> int:
-        """End what a lost run left on this host; the number of processes. Blocks: call it in a thread.
+        The signal reaches one that somebody stopped, and works on a full disk. `at` is ISO 8601. What could not be done
+        of it, in a sentence; empty when all could. Raises Broken when neither could be done.
+        """
+        try:
+            if not self.cancel_asked():
+                request = json.dumps({"by": by, "at": at, "reason": reason}, indent=1)
+                self.write(CANCEL, request.encode("ascii") + b"\n")
+        except Broken as error:
+            if not self.signal_supervisor():
+                raise
+            return f"{error.message} Its supervisor was asked by a signal instead, so who cancelled it is not recorded."
+        self.signal_supervisor()
+        return ""
 
-        Raises Conflict when the run is not lost, and Broken when something cannot be ended or cannot be found.
+    def signal_supervisor(self) -> bool:
+        """Wake this run's supervisor and tell it to end the run (CONT, then TERM); whether it is here to hear it."""
+        try:
+            process = self.living_supervisor()
+            return process is not None and wake_and_signal(process, signal.SIGTERM)
+        except OSError:
+            return False  # it belongs to another user, or this host is short of descriptors; cancel.json is left to it
+
+    def end_orphans(self, grace_seconds: float = 5.0) -> EndedOrphans:
+        """End what a lost run left on this host, as far as that can be done. Blocks: call it in a thread.
+
+        They are known by the mark (launch.json, child.json, the child's environment), by the recorded child, and by
+        their output going to the run's log. Raises Conflict when the run is not lost, and nothing else.
         """
         state = self.observe()
         if not isinstance(state, Lost):
             raise Conflict("run_not_lost", f"Run {self.run_id} is not lost: {type(state).__name__}.")
-        launch = self._if_readable(LAUNCH, Launch)
-        done = end_tree([launch.mark] if launch else [], state.child, grace_seconds=grace_seconds)
-        if done.left:
-            pids = ", ".join(str(process.pid) for process in done.left)
-            hint = "They hold its GPU until they end; often only a restart of the host helps."
-            raise Broken("orphans_left", f"Processes {pids} of the lost run {self.run_id} cannot be ended.", hint)
-        if launch is None:
-            hint = f"Look with ps for processes of run {self.run_id}, and end them by hand."
-            raise Broken("orphans_unknown", f"Without launch.json the orphans of {self.run_id} cannot be known.", hint)
-        return len(done.ended)
+        launch, child = self._if_readable(LAUNCH, Launch), state.child
+        try:
+            marks = {launch.mark if launch else "", child.mark if child else "", mark_of(child) if child else ""} - {""}
+            done = end_tree(marks, child, log=self.log_path, grace_seconds=grace_seconds)
+        except OSError as error:
+            why = f"The processes of this host cannot be listed: {error}."
+            return EndedOrphans(0, (), f"{why} Look with ps for processes of run {self.run_id}, and end them by hand.")
+        doubts = []
+        left = tuple(process.pid for process in done.left)
+        if left:
+            doubts.append(
+                f"Processes {', '.join(map(str, left))} cannot be ended and may hold its GPU: end them by hand, or"
+                " restart the host."
+            )
+        if not marks:
+            doubts.append(
+                "launch.json and child.json do not tell its mark, so more of its processes may run: look for them with"
+                " ps, and end them by hand."
+            )
+        return EndedOrphans(len(done.ended), left, " ".join(doubts))
 
     def _if_readable(self, name: str, model: type[_Model]) -> _Model | None:
         """A document that only adds to what is known anyway: damaged is as good as missing."""

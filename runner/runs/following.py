@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
+import re
 from collections import deque
+from contextlib import suppress
 from pathlib import Path
+from typing import Final
 
+from runner.errors import NotHere, Refused
+from runner.intake.reading import opened
 from runner.runs.progress import ProgressReader
 from runner.runs.reading import Segments
 from runner.runs.tables import TableReader, Tables
 from schemas.runs import Progress
 
-_PIECE_BYTES = 1 << 20
-_LAST_LINES = 200
+_PIECE_BYTES: Final = 1 << 20
+_LAST_LINES: Final = 200
+_MOST_TOKENS: Final = 2**53  # as many as every reader of JSON can count
+# Where the middle of a long log was cut out it reads as NUL bytes. Lines end there: the two halves are not one.
+_CUT_OUT: Final = re.compile(rb"\0+")
 
 
 class LogFollower:
@@ -44,17 +54,23 @@ class LogFollower:
         return tuple(self._last)
 
     def read_on(self) -> Progress | None:
-        """Read what is there now; the progress, or None where there is no log yet."""
+        """Read what is there now; the progress, or None where there is no log yet.
+
+        Whatever lies there, it never raises. What is no regular file is no log; where the disk fails, the log ends.
+        """
         try:
-            file = self._path.open("rb")
-        except FileNotFoundError:
+            with opened(self._path, follow_links=False) as (descriptor, _), suppress(OSError):
+                self._read_pieces(descriptor)  # what was read before an error counts; the next call tries again
+        except (NotHere, Refused):
             return None
-        with file:
-            file.seek(self._offset)
-            while piece := file.read(_PIECE_BYTES):
-                self._offset += len(piece)
-                self._take(self._segments.feed(piece))
         return self._progress.current
+
+    def _read_pieces(self, descriptor: int) -> None:
+        while piece := os.pread(descriptor, _PIECE_BYTES, self._offset):
+            self._offset += len(piece)
+            self._take(self._segments.feed(_CUT_OUT.sub(b"\n", piece)))
+            if len(piece) == _PIECE_BYTES and not piece.strip(b"\0"):
+                self._offset = _end_of_hole(descriptor, self._offset)
 
     def read_to_end(self, succeeded: bool) -> Progress:
         """Read everything of a log that will not grow any more."""
@@ -80,4 +96,13 @@ class LogFollower:
         if isinstance(event, dict) and event.get("ptq") == "perplexity":
             dataset, tokens = event.get("dataset"), event.get("tokens")
             self.evaluation_dataset = dataset if isinstance(dataset, str) else ""
-            self.evaluated_tokens = tokens if isinstance(tokens, int) else None
+            self.evaluated_tokens = tokens if type(tokens) is int and 0 <= tokens < _MOST_TOKENS else None
+
+
+def _end_of_hole(descriptor: int, offset: int) -> int:
+    """Where the next data is, or the end; the offset itself where the file system does not know."""
+    size = os.fstat(descriptor).st_size  # before the search: what is appended meanwhile must not be skipped
+    try:
+        return max(offset, os.lseek(descriptor, offset, os.SEEK_DATA))
+    except OSError as error:
+        return max(offset, size) if error.errno == errno.ENXIO else offset

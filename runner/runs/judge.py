@@ -50,7 +50,8 @@ class RunJudge:
             ended_by=end.ended_by,
             original_perplexity=log.progress.original_perplexity,
             quantized_perplexity=log.progress.perplexity,
-            evaluation_dataset=log.evaluation_dataset,
+            # Only our own script says what it measured on; the engine's programs take wikitext.
+            evaluation_dataset=log.evaluation_dataset or ("" if manifest.entry_point.name == "own" else "wikitext"),
             evaluated_tokens=log.evaluated_tokens,
             exclusions=log.tables.exclusions,
             replacements=log.tables.replacements,

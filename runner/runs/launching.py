@@ -50,5 +50,6 @@ class RunLauncher:
             cwd=str(work),
             mark=new_mark(folder.run_id),
             grace_seconds=self.settings.limits.grace_seconds,
+            log_limit_bytes=self.settings.limits.log_bytes,
         )
         folder.write(LAUNCH, launch.as_bytes())

@@ -7,6 +7,7 @@ import signal
 import time
 from collections.abc import Collection
 from dataclasses import dataclass
+from pathlib import Path
 
 from runner.engines.engine import ProcessName
 from runner.runs.supervisor import (
@@ -29,9 +30,12 @@ __all__ = [
     "end_tree",
     "find_marked",
     "find_named",
+    "find_supervisor",
+    "mark_of",
     "parse_stat",
     "read_process",
     "send_signal",
+    "wake_and_signal",
 ]
 
 LOOK_SECONDS = 0.05
@@ -56,19 +60,50 @@ def find_marked(mark: str) -> list[Process]:
     return [process for pid, process in living_processes().items() if carries_mark(pid, [mark])]
 
 
-def end_tree(
-    marks: Collection[str], child: ProcessName | None, *, grace_seconds: float = 5.0, patience_seconds: float = 5.0
-) -> Ended:
-    """End everything of a run that has no supervisor any more. Blocks: call it in a thread.
+def find_supervisor(folder: Path) -> Process | None:
+    """The living supervisor of a run's folder, known by its command line: where no record of it can be read."""
+    found = [process for pid, process in living_processes().items() if _supervises(pid, folder)]
+    # A child that is not yet the command has the same command line. The supervisor was there before it.
+    return min(found, key=lambda process: process.start_ticks, default=None)
 
-    Its processes are those that carry a mark of the run, the recorded child, and all that descends from these. Each
-    gets TERM once; after `grace_seconds` all that is there gets KILL, again and again for at most `patience_seconds`.
+
+def mark_of(name: ProcessName) -> str:
+    """The mark in the environment of the process of that name; empty when it is gone, or that may not be read."""
+    try:
+        entries = Path(f"/proc/{name.pid}/environ").read_bytes().split(b"\0")
+    except OSError:
+        return ""
+    marks = [entry.partition(b"=")[2] for entry in entries if entry.startswith(f"{MARK}=".encode())]
+    return os.fsdecode(marks[0]) if marks and find_named(name) is not None else ""
+
+
+def wake_and_signal(process: Process, number: int) -> bool:
+    """Signal exactly this process, and wake it first: a stopped one hears nothing but KILL. Whether it was there.
+
+    Raises PermissionError for a process of somebody else.
+    """
+    return send_signal(process, signal.SIGCONT) and send_signal(process, number)
+
+
+def end_tree(
+    marks: Collection[str],
+    child: ProcessName | None,
+    *,
+    log: Path | None = None,
+    grace_seconds: float = 5.0,
+    patience_seconds: float = 5.0,
+) -> Ended:
+    """End everything of a run that has no supervisor any more. Blocks: call it in a thread. Raises OSError.
+
+    Its processes are those that carry a mark of the run, the recorded child and its session, those whose output is the
+    run's log, and all that descends from these. Each gets TERM once; after `grace_seconds` all that is there gets KILL,
+    again and again for at most `patience_seconds`.
     """
     seen: dict[tuple[int, int], Process] = {}
     asked: set[tuple[int, int]] = set()
     kill_at = time.monotonic() + grace_seconds
     while True:
-        left = _members(marks, child)
+        left = _members(marks, child, log)
         now = time.monotonic()
         if not left or now >= kill_at + patience_seconds:
             names = {(process.pid, process.start_ticks) for process in left}
@@ -85,11 +120,14 @@ def end_tree(
         time.sleep(LOOK_SECONDS)
 
 
-def _members(marks: Collection[str], child: ProcessName | None) -> list[Process]:
+def _members(marks: Collection[str], child: ProcessName | None, log: Path | None) -> list[Process]:
     processes = living_processes()
     roots = {pid for pid in processes if carries_mark(pid, marks)}
     if child is not None and (named := find_named(child)) is not None and named.pid in processes:
-        roots.add(named.pid)
+        # Only while the child lives: once it is gone, its number may have become that of somebody else's session.
+        roots |= {named.pid} | {pid for pid in processes if _session(pid) == named.pid}
+    if log is not None:
+        roots |= {pid for pid in processes if _writes_to(pid, str(log.resolve()))}
     members = roots | descendants(processes, roots)
     return [processes[pid] for pid in sorted(members - {os.getpid()})]
 
@@ -99,3 +137,27 @@ def _signal(process: Process, number: int) -> None:
         send_signal(process, number)
     except PermissionError:
         return  # it changed its user; it stays among those that are left, and the caller is told so
+
+
+def _session(pid: int) -> int | None:
+    try:
+        return os.getsid(pid)
+    except OSError:
+        return None
+
+
+def _writes_to(pid: int, path: str) -> bool:
+    """Whether its output or its errors go to this file. The file is not touched: it may lie on a disk that hangs."""
+    try:
+        outputs = {str(Path(f"/proc/{pid}/fd/{number}").readlink()) for number in (1, 2)}
+    except OSError:
+        return False
+    return not outputs.isdisjoint((path, f"{path} (deleted)"))
+
+
+def _supervises(pid: int, folder: Path) -> bool:
+    try:
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return False
+    return words[1:3] == [b"-I", b"-S"] and words[4:] == [os.fsencode(folder), b""]

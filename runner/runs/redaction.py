@@ -12,7 +12,7 @@ from typing import Final
 
 from pydantic import JsonValue
 
-from runner.runs.secret_shapes import LOOK_BEHIND, SHAPES, Haystack, Literal, Needle, Span, joined, octets, spellings
+from runner.runs.secret_shapes import LOOK_BEHIND, SHAPES, Haystack, Needle, Span, joined, needles_of, octets
 
 SHORTEST_SECRET: Final = 6
 """A shorter value (in characters) is not looked for: "true" or "1234" would hide half a log and protect nothing."""
@@ -25,9 +25,8 @@ class Redactor:
     """Hides the given secrets and whatever looks like a token."""
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
-        known = {spelling for secret in secrets for text in _parts(secret) for spelling in spellings(text)}
-        # In a fixed order, so that two redactors of the same secrets work alike.
-        self._needles: tuple[Needle, ...] = (*map(Literal, sorted(known)), *SHAPES)
+        known = {text for secret in secrets for text in _parts(secret)}
+        self._needles: tuple[Needle, ...] = (*needles_of(known), *SHAPES)
         self.reach = max(needle.reach for needle in self._needles)
 
     def redact(self, data: bytes) -> bytes:

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import shutil
 from collections.abc import Callable, Mapping
 
 from runner.engines.engine import Engine, Exited, Lost, NotBegun, Running, Unreadable
-from runner.errors import RunnerError
+from runner.errors import NotHere, Refused, RunnerError
+from runner.intake.reading import opened, read_fully
 from runner.runs.evidence import ReloadOutcome
 from runner.runs.folder import LAUNCH, Launch, RunFolder, new_mark
 from runner.runs.reading import segments_of
@@ -57,31 +59,48 @@ async def reload_model(
 
 
 def _read_outcome(folder: RunFolder, timed_out: bool) -> ReloadOutcome:
-    """The last word of the check's log."""
+    """The last word of the check's log, which the model's own code may have written too: never raises for it."""
     try:
-        with folder.log_path.open("rb") as file:
-            file.seek(max(0, file.seek(0, 2) - _LOG_BYTES))
-            text = file.read()
-    except FileNotFoundError:
+        with opened(folder.log_path, follow_links=False) as (descriptor, size):
+            text = read_fully(descriptor, min(size, _LOG_BYTES), max(0, size - _LOG_BYTES))
+    except NotHere:
         return ReloadOutcome(None, "The check left no log.")
-    events = [event for event in map(_event, segments_of(text)) if event.get("ptq") in {"reload", "error"}]
+    except Refused as error:
+        return ReloadOutcome(None, f"The check left no log: {error.message}")
+    except OSError as error:
+        return ReloadOutcome(None, f"The log of the check cannot be read: {error.strerror}.")
+    events = [event for event in map(_event, segments_of(text)) if event.get("ptq") in ("reload", "error")]
     if not events:
         return ReloadOutcome(None if timed_out else False, "It took too long." if timed_out else "It said nothing.")
     last = events[-1]
     if last["ptq"] == "error":
-        return ReloadOutcome(False, f"{last.get('type', 'Error')}: {last.get('message', '')}")
-    ok, seconds, finite = last.get("ok"), last.get("seconds"), last.get("logits_finite")
+        return ReloadOutcome(False, f"{_text(last, 'type') or 'Error'}: {_text(last, 'message')}")
+    ok, finite = last.get("ok"), last.get("logits_finite")
     return ReloadOutcome(
         ok if isinstance(ok, bool) else None,
-        str(last.get("reason", "")),
-        float(seconds) if isinstance(seconds, int | float) else None,
+        _text(last, "reason"),
+        _seconds(last.get("seconds")),
         finite if isinstance(finite, bool) else None,
     )
+
+
+def _text(event: dict[str, object], key: str) -> str:
+    value = event.get(key)
+    return value if isinstance(value, str) else ""
+
+
+def _seconds(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        return float(value) if math.isfinite(value) else None
+    except OverflowError:  # JSON has numbers of any length
+        return None
 
 
 def _event(segment: str) -> dict[str, object]:
     try:
         data = json.loads(segment) if segment.startswith("{") else None
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return data if isinstance(data, dict) else {}

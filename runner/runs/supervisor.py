@@ -8,7 +8,7 @@ the run. It needs the standard library only and nothing of this project; the dae
     cancel.json   by the daemon: that it exists asks for the end of the run
     lock          locked (flock) as long as the supervisor of this folder lives
     begun.json    before the fork: a run begins once, ever
-    child.json    after the fork and before the command is executed: boot id, pid, start ticks
+    child.json    after the fork, before the command is executed: boot id, pid, start ticks; mark and supervisor again
     log           the command's output. It writes the file itself: no pipe that a dead reader could block or shorten
     exit.json     the outcome, as the very last act
 
@@ -34,6 +34,7 @@ MARK = "PTQ_RUN_MARK"  # in the environment of every process of a run, by which 
 POLL_SECONDS = 0.2
 SETTLE_SECONDS = 0.5  # a helper such as a resource tracker sees only now that its parent is gone, and ends by itself
 RESERVED = ".exit.json.reserved"
+RECORDS = ("begun.json", "child.json", "exit.json")  # each alone tells that the run has begun
 WATCHED = {signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
 
 
@@ -150,14 +151,10 @@ def write_durably(path: Path, data: bytes) -> None:
     """Put a whole file in place at once, to survive a power cut. Raises OSError; then the old file stays."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.{time.monotonic_ns()}.tmp")
     try:
-        file = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        try:
-            rest = memoryview(data)
-            while rest:
-                rest = rest[os.write(file, rest) :]
-            os.fsync(file)
-        finally:
-            os.close(file)
+        with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
         temporary.replace(path)
     except OSError:
         with contextlib.suppress(OSError):
@@ -212,9 +209,9 @@ def take_lock(path: Path) -> int | None:
 class Supervision:
     """One run from begun.json to exit.json."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, lock: int) -> None:
         launch = json.loads((folder / "launch.json").read_bytes())
-        self.folder = folder
+        self.folder, self.lock = folder, lock
         self.argv = [os.fsencode(word) for word in launch["argv"]]
         if not isinstance(launch["argv"], list) or not self.argv:
             raise ValueError("argv must be a list of words that begins with the program")
@@ -224,7 +221,7 @@ class Supervision:
         self.time_limit_seconds = float(launch.get("time_limit_seconds") or "inf")
         self.log_limit_bytes = float(launch.get("log_limit_bytes") or "inf")
         self.me = parse_stat(Path("/proc/self/stat").read_bytes())
-        self.reserved = -1
+        self.reserved = self.trouble = -1
         self.child: int | None = None
         self.status: int | None = None  # as wait4 gave it
         self.could_not_start: str | None = None
@@ -232,8 +229,7 @@ class Supervision:
         self.asked_by_signal: str | None = None
         self.ended_by: str | None = None  # "cancel.json", the name of a signal, or "time_limit"
         self.stragglers: set[tuple[int, int]] = set()  # pid and start ticks of what outlived the command
-        self.max_rss_bytes = 0
-        self.cpu_seconds = 0.0
+        self.max_rss_bytes, self.cpu_seconds = 0, 0.0
 
     def begin(self) -> None:
         """Say durably that this run has begun; set room aside for its outcome. Raises OSError: nothing runs then."""
@@ -250,13 +246,14 @@ class Supervision:
             self.start()
             self.watch()
             self.end_everything()
+            self.hear_trouble()
             self.cut_log()
         return self.tell_outcome()
 
     def start(self) -> None:
         """Fork, record the child, and only then let it execute the command: no unrecorded command ever runs."""
         may_go, let_go = os.pipe2(os.O_CLOEXEC)
-        trouble, tell_trouble = os.pipe2(os.O_CLOEXEC)
+        self.trouble, tell_trouble = os.pipe2(os.O_CLOEXEC)
         try:
             pid = os.fork()
         except OSError as error:
@@ -270,21 +267,25 @@ class Supervision:
         self.child = pid
         self.started, self.began = time.time(), time.monotonic()
         try:
-            write_durably(self.folder / "child.json", in_json(identity(pid)))
+            more = {"mark": os.fsdecode(self.mark), "supervisor": identity(self.me.pid)}
+            write_durably(self.folder / "child.json", in_json(identity(pid) | more))
             with contextlib.suppress(BrokenPipeError):  # somebody killed it already: wait4 will tell
                 os.write(let_go, b"!")
         except OSError as error:
             self.could_not_start = f"child.json cannot be written, so the command was not started: {error.strerror}."
         os.close(let_go)
-        while words := os.read(trouble, 4096):  # ends when the command is executed, or with the child
+
+    def hear_trouble(self) -> None:
+        """Why the child could not become the command. Read when it is gone: if it hangs, cancel still works."""
+        if self.child is not None and (words := os.read(self.trouble, 4096)):
             self.could_not_start = words.decode("utf-8", "replace")
-        os.close(trouble)
 
     def become_command(self, may_go: int, tell_trouble: int) -> NoReturn:
         """In the forked child: wait until it is recorded, then be the command. Trouble is told in a sentence."""
         what = "No session can be made for the command"
         try:
             os.setsid()
+            os.close(self.lock)  # it tells of the supervisor: a child that hangs here must not hold it in its stead
             if not os.read(may_go, 1):
                 os._exit(127)  # the supervisor died, or could not record this process: nothing may run
             with contextlib.suppress(OSError):  # forbidden in some containers: then others may be killed first
@@ -430,8 +431,7 @@ class Supervision:
 
     def tell_outcome(self) -> bool:
         """Write exit.json, as often as it takes: until then the lock stays held. False when the folder is gone."""
-        data = in_json(self.outcome())
-        target = self.folder / "exit.json"
+        data, target = in_json(self.outcome()), self.folder / "exit.json"
         attempts = 0
         while True:
             with contextlib.suppress(OSError):
@@ -464,11 +464,11 @@ def supervise(folder: Path) -> int:
     if lock is None:
         say("Another supervisor holds the lock of this folder.")
         return 3
-    if os.path.lexists(folder / "begun.json"):
+    if any(os.path.lexists(folder / name) for name in RECORDS):
         say("This run has begun before, and a run begins once.")
         return 4
     try:
-        supervision = Supervision(folder)
+        supervision = Supervision(folder, lock)
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
         say(f"launch.json cannot be used: {error!r}")
         return 2

@@ -157,7 +157,7 @@ class RunTable:
     async def cancel(self, run: str, by: str, reason: str) -> Run:
         """Ask for the end of a run; asking again changes nothing. Raises Conflict when it has ended otherwise."""
         entry = self.entry(run)
-        if not entry.ended and entry.run.state is not RunState.CANCELLING:
+        if not entry.ended:  # also when it is cancelling already: a supervisor that was stopped meanwhile is woken
             observed = await self._engine.cancel(entry.folder, by, reason)
             if entry.damaged and not isinstance(observed, Running):
                 raise Conflict("already_ended", f"Nothing of run {run} runs any more; {entry.run.reason}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import os
 import socket
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from typing import Literal
 
 from runner.clock import Clock
 from runner.errors import Refused
+from runner.service.terminal import plain
 from schemas.api import Approval, ApprovedCheckpoint
 
 # The words of the published workflow. At the command only an explicit yes to running counts.
@@ -69,5 +71,9 @@ def approved(question: Question, digest: str, listen: Callable[[str], str | None
 
 
 def who() -> str:
-    """Whoever sits at this terminal."""
-    return f"{getpass.getuser()}@{socket.gethostname()}"
+    """Whoever sits at this terminal. Always text that an approval may carry, whatever LOGNAME says."""
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):  # a user id without a name, as containers have them
+        user = f"uid {os.getuid()}"
+    return plain(f"{user[:100]}@{socket.gethostname()}")[:200]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
@@ -29,13 +28,16 @@ from schemas.api import (
     RunList,
     RunSubmission,
 )
-from schemas.documents import InvalidDocument, read_document
+from schemas.documents import InvalidDocument, MissingDocument, read_document
 from schemas.runs import Run
 
 Answer = TypeVar("Answer", bound=BaseModel)
 
 # The first catalogue of an interpreter takes up to a minute and longer on a busy host.
 _TIMEOUT = httpx.Timeout(330.0, connect=5.0)
+
+# The runner is not there at the moment: the same question may be answered later.
+ABSENT = frozenset({"runner_down", "runner_slow", "runner_broken"})
 
 
 class Client:
@@ -101,8 +103,11 @@ class Client:
         with self._failing():
             answer = self._http.get(f"/v1/runs/{_segment(run)}/log", params={"offset": offset})
         self._check(answer)
-        following = int(answer.headers["X-Next-Offset"])
-        return answer.content, following, answer.headers["X-Log-Complete"] == "true"
+        try:
+            following = int(answer.headers["X-Next-Offset"])
+            return answer.content, following, answer.headers["X-Log-Complete"] == "true"
+        except (KeyError, ValueError):
+            raise self._strange("it sent a log without its place") from None
 
     def _ask(
         self, method: str, path: str, model: type[Answer], body: BaseModel | dict[str, Any] | None = None
@@ -113,12 +118,15 @@ class Client:
         self._check(answer)
         try:
             return read_document(model, answer.json())
-        except (ValueError, InvalidDocument) as error:
-            raise Broken(
-                "strange_answer",
-                f"What answers on {self._url} is not a runner of this version: {error}",
-                "Bring the daemon and this program to the same release.",
-            ) from None
+        except (ValueError, RecursionError, InvalidDocument, MissingDocument) as error:
+            raise self._strange(str(error)) from None
+
+    def _strange(self, why: str) -> Broken:
+        return Broken(
+            "strange_answer",
+            f"What answers on {self._url} is not a runner of this version: {why}.",
+            "Bring the daemon and this program to the same release.",
+        )
 
     @contextmanager
     def _failing(self) -> Iterator[None]:
@@ -134,13 +142,17 @@ class Client:
             ) from None
         except httpx.HTTPError as error:
             raise Broken("runner_broken", f"Talking to {self._url} failed: {error}.", "Ask again.") from None
+        except httpx.InvalidURL as error:
+            raise Broken(
+                "bad_address", f"{self._url} is no address of a runner: {error}.", "Correct `listen`."
+            ) from None
 
     def _check(self, answer: httpx.Response) -> None:
         if answer.is_success:
             return
         try:
             problem = Problem.model_validate(answer.json())
-        except (ValueError, json.JSONDecodeError):
+        except (ValueError, RecursionError):
             raise Broken(
                 "strange_answer", f"{self._url} answered {answer.status_code} without saying why.", "Is it a runner?"
             ) from None

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import fcntl
 import logging
 import os
+import shlex
 import socket
+import stat
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -17,7 +20,7 @@ from starlette.applications import Starlette
 
 from runner.clock import SystemClock
 from runner.engines.local import LocalEngine
-from runner.errors import Broken, Conflict
+from runner.errors import Broken, Conflict, Refused
 from runner.runs.dispatcher import Dispatcher
 from runner.runs.judge import RunJudge
 from runner.runs.launching import RunLauncher
@@ -36,8 +39,10 @@ def run_daemon(settings: RunnerSettings) -> None:
     """Serve until TERM or INT. Raises RunnerError where the daemon cannot start."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     with _only_one(settings.state_dir), _listening(settings) as listener:
+        app, table = compose(settings)
+        _recover(table)
         config = uvicorn.Config(
-            compose(settings),
+            app,
             log_config=None,
             access_log=False,
             lifespan="on",
@@ -47,8 +52,8 @@ def run_daemon(settings: RunnerSettings) -> None:
         uvicorn.Server(config).run(sockets=[listener])
 
 
-def compose(settings: RunnerSettings) -> Starlette:
-    """All parts of the daemon, wired."""
+def compose(settings: RunnerSettings) -> tuple[Starlette, RunTable]:
+    """All parts of the daemon, wired. The table has to be recovered before the first request."""
     clock = SystemClock()
     workflow = Workflow(settings, clock)
     tokens = {settings.token} if settings.token else set()
@@ -61,7 +66,6 @@ def compose(settings: RunnerSettings) -> Starlette:
 
     @contextlib.asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
-        await asyncio.to_thread(table.recover)
         tasks = [asyncio.create_task(dispatcher.run()), asyncio.create_task(workflow.warm())]
         for task in tasks:
             task.add_done_callback(_tell_of_a_fall)
@@ -72,7 +76,17 @@ def compose(settings: RunnerSettings) -> Starlette:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    return make_app(Api(settings, workflow, table), settings, redactor, lifespan)
+    return make_app(Api(settings, workflow, table), settings, redactor, lifespan), table
+
+
+def _recover(table: RunTable) -> None:
+    """Know all runs. Before the server starts, which could tell of a failure only by a traceback."""
+    try:
+        table.recover()
+    except OSError as error:
+        why = "it is not a folder" if isinstance(error, FileExistsError | NotADirectoryError) else error.strerror
+        message = f"The runs in state_dir cannot be read: {error.filename or 'a file'}: {why}."
+        raise Broken("bad_state_dir", message, "Move it away, or name another state_dir.") from None
 
 
 def _tell_of_a_fall(task: asyncio.Task[None]) -> None:
@@ -85,7 +99,8 @@ def _only_one(state_dir: Path) -> Iterator[None]:
     """Hold the state folder's lock: two daemons would both start its queued runs."""
     try:
         state_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
-        lock = os.open(state_dir / "daemon.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        _keep_others_out(state_dir)
+        lock = os.open(state_dir / "daemon.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     except OSError as error:
         raise Broken("bad_state_dir", f"state_dir {state_dir} cannot be used: {error.strerror}.") from None
     try:
@@ -100,6 +115,33 @@ def _only_one(state_dir: Path) -> Iterator[None]:
         os.close(lock)
 
 
+def _keep_others_out(state_dir: Path) -> None:
+    """Whoever can write into the state folder decides what runs: only this user and root may.
+
+    An empty folder of our own is closed. One with content may have been changed already, and a person has to look.
+    """
+    folder = os.open(state_dir, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        status = os.fstat(folder)
+        if status.st_uid not in {os.geteuid(), 0}:
+            message = f"state_dir {state_dir} belongs to user {status.st_uid}, who could change what runs."
+            raise Refused("unsafe_state_dir", message, "Give it to the runner's user, or name another state_dir.")
+        if not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+            return
+        ours = status.st_uid == os.geteuid()
+        if ours and not any(state_dir.iterdir()):
+            os.fchmod(folder, 0o700)
+            return
+    finally:
+        os.close(folder)
+    if ours:
+        hint = f"Look at what is in it, then run: chmod 700 {shlex.quote(str(state_dir))}"
+    else:
+        hint = f"Name a folder inside it, which the runner makes for itself: {state_dir / 'runner'}"
+    message = f"Other users can write into state_dir {state_dir}, and so could change what runs."
+    raise Refused("unsafe_state_dir", message, hint)
+
+
 @contextlib.contextmanager
 def _listening(settings: RunnerSettings) -> Iterator[socket.socket]:
     path = settings.socket_path
@@ -107,7 +149,10 @@ def _listening(settings: RunnerSettings) -> Iterator[socket.socket]:
         listener = _unix_socket(path) if path else _tcp_socket(settings.listen_url)
     except OSError as error:
         hint = "Correct `listen`; a unix socket's path has room for about 100 characters."
-        raise Broken("cannot_listen", f"Nothing can listen on {settings.listen_url}: {error}.", hint) from None
+        if error.errno == errno.EADDRINUSE:
+            hint = "Another program listens there: stop it, or correct `listen`."
+        message = f"Nothing can listen on {settings.listen_url}: {error.strerror or error}."
+        raise Broken("cannot_listen", message, hint) from None
     try:
         yield listener
     finally:
@@ -119,8 +164,7 @@ def _listening(settings: RunnerSettings) -> Iterator[socket.socket]:
 def _unix_socket(path: Path) -> socket.socket:
     """A socket that only this user may open: whoever opens it is believed about who approved a run."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    if path.is_socket():
-        path.unlink()  # of a daemon that was killed: this one holds the lock
+    _clear(path)
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         old = os.umask(0o177)
@@ -133,6 +177,22 @@ def _unix_socket(path: Path) -> socket.socket:
         listener.close()
         raise
     return listener
+
+
+def _clear(path: Path) -> None:
+    """Remove the socket of a daemon that was killed, and nothing else. Raises Conflict for whatever is in the way."""
+    if not os.path.lexists(path):
+        return
+    if path.is_symlink() or not path.is_socket():
+        hint = "Move it away, or name another place in `listen`."
+        raise Conflict("cannot_listen", f"{path} is in the way of the socket: it is something else.", hint)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.settimeout(1)
+        # The lock is on the state folder; the socket may be another daemon's.
+        if probe.connect_ex(str(path)) not in {errno.ECONNREFUSED, errno.ENOENT}:
+            hint = "Stop it, or name another place in `listen`."
+            raise Conflict("cannot_listen", f"Another program listens on {path}.", hint)
+    path.unlink(missing_ok=True)
 
 
 def _tcp_socket(url: str) -> socket.socket:

@@ -42,14 +42,14 @@ def play(shell: Shell, state: Path, scheme: str) -> None:
     settings = _prepare(shell, state.absolute())
     output = _fresh(settings.outputs.roots[0], f"{_MODEL}-{scheme}")
     with _daemon(settings, state) as client:
-        shell.out.print("Looking at the engine; the first time takes up to a minute.")
+        shell.say("Looking at the engine; the first time takes up to a minute.")
         analysis = client.intake(IntakeRequest(model=str(settings.models.roots[0] / _MODEL), output_dir=str(output)))
-        shell.out.print(terminal.analysis_view(analysis.model_analysis))
+        shell.show(terminal.analysis_view(analysis.model_analysis))
         approvals = [asking.approved(asking.ANALYSIS, analysis.digest, shell.listen, shell.clock)]
 
         choices = PlanChoices(global_scheme=scheme, kv_cache_scheme=None, calibration=_CALIBRATION)
         plan = client.plan(PlanRequest(model_analysis=analysis.model_analysis, request=choices))
-        shell.out.print(terminal.plan_view(plan.quant_plan))
+        shell.show(terminal.plan_view(plan.quant_plan))
         if blocked := plan.quant_plan.blocked_by:
             raise Refused("plan_blocked", f"This plan cannot run: {blocked[0].message}", blocked[0].hint)
         approvals.append(asking.approved(asking.PLAN, plan.digest, shell.listen, shell.clock))
@@ -58,20 +58,20 @@ def play(shell: Shell, state: Path, scheme: str) -> None:
             model_analysis=analysis.model_analysis, quant_plan=plan.quant_plan, output_dir=str(output)
         )
         manifest = client.manifest(request)
-        shell.out.print(terminal.manifest_view(manifest.run_manifest))
+        shell.show(terminal.manifest_view(manifest.run_manifest))
         approvals.append(asking.approved(asking.COMMAND, manifest.digest, shell.listen, shell.clock))
 
         key = f"demo-{digest(manifest.run_manifest)}"
         run = client.submit(RunSubmission(run_manifest=manifest.run_manifest, approvals=approvals, key=key))
-        shell.out.print(f"Run {run.id} is {run.state}.")
-        ended = follow(client, run.id, shell.err)
-        shell.out.print(terminal.run_view(ended))
+        shell.say(f"Run {run.id} is {run.state}.")
+        ended = follow(client, run.id, shell.err, shell.tell)
+        shell.show(terminal.run_view(ended))
         if ended.state is not RunState.SUCCEEDED:
             raise Refused(
                 "run_failed", f"The run {ended.state}: {ended.reason}", f"Its log: {state}/state/runs/{run.id}/log"
             )
         asking.ask(asking.RESULT, shell.listen)
-        shell.out.print(f"Accepted. The quantized model is in {ended.output_dir}")
+        shell.say(f"Accepted. The quantized model is in {ended.output_dir}")
 
 
 def _prepare(shell: Shell, state: Path) -> RunnerSettings:
@@ -94,7 +94,7 @@ def _prepare(shell: Shell, state: Path) -> RunnerSettings:
     settings = load_settings(settings_file)
     model, text = state / "models" / _MODEL, state / "datasets" / _TEXT
     if not (model / "config.json").exists() or not text.exists():
-        shell.out.print(f"Making the model {_MODEL} once (about a minute) in {model}")
+        shell.say(f"Making the model {_MODEL} once (about a minute) in {model}")
         script = Path(__file__).parent.parent / "ptq" / "demo_model.py"
         command = [str(settings.quark.python), str(script), "--output_dir", str(model), "--text", str(text)]
         made = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)

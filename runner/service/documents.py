@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -29,10 +30,14 @@ def read_file(path: Path, model: type[Model]) -> Model:
         raise NotHere(
             "missing_document", f"{path} does not exist.", f"It is made by {ARTIFACTS[name].made_by}."
         ) from None
-    except (OSError, UnicodeDecodeError) as error:
+    except OSError as error:
+        raise BadRequest("bad_document", f"{path} cannot be read: {error.strerror}.") from None
+    except UnicodeDecodeError as error:
         raise BadRequest("bad_document", f"{path} cannot be read as text: {error}.") from None
     try:
         return read_document(model, _parsed(path, text), name=str(path))
+    except RecursionError:
+        raise BadRequest("bad_document", f"{path} is nested too deeply to be a {name}.") from None
     except MissingDocument as error:
         raise BadRequest("missing_document", f"{path} is not complete: {error}") from None
     except InvalidDocument as error:
@@ -52,10 +57,13 @@ def write_file(path: Path, document: BaseModel) -> None:
     try:
         beside.write_text(text, encoding="utf-8")
         beside.replace(path)
+    except UnicodeError:
+        raise BadRequest("cannot_write", f"{path} cannot be written: its text is not UTF-8.") from None
     except OSError as error:
         raise BadRequest("cannot_write", f"{path} cannot be written: {error.strerror}.") from None
     finally:
-        beside.unlink(missing_ok=True)
+        with suppress(OSError):  # what could not be made cannot be removed either
+            beside.unlink()
 
 
 def _parsed(path: Path, text: str) -> Any:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import codecs
+import io
+import json
 import unicodedata
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TextIO
 
 from rich import box
-from rich.console import Console, RenderableType
-from rich.padding import Padding
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
@@ -25,14 +29,49 @@ _MARKS = {
     Severity.INFORMS: ("tells", "cyan"),
 }
 _OUTCOMES = {"ok": "green", "failed": "bold red", "skipped": "yellow"}
+_UNSEEN = {"Cc", "Cf", "Cs"}  # control and format characters, and halves of pairs
+
+NARROW = 70  # columns: below, a list has a block for each line
+_TIGHT = 50  # columns: below, two columns of text leave no room for words
+_LONGEST_NAME = 34  # columns of a field's name: a file of the model in several parts
 
 
 def plain(text: object) -> str:
     """Text from outside without control and bidirectional characters: it can neither move the cursor nor hide."""
     return "".join(
-        c if c in "\n\t" or unicodedata.category(c) not in {"Cc", "Cf", "Cs"} else "\N{REPLACEMENT CHARACTER}"
-        for c in str(text)
+        c if c in "\n\t" or unicodedata.category(c) not in _UNSEEN else "\N{REPLACEMENT CHARACTER}" for c in str(text)
     )
+
+
+def log_writer(stream: TextIO) -> Callable[[bytes], None]:
+    """Writes the pieces of a log: as they are to a file, and to a terminal without what would command it."""
+    decoder = io.IncrementalNewlineDecoder(codecs.getincrementaldecoder("utf-8")("replace"), translate=True)
+
+    def to_terminal(piece: bytes) -> None:
+        stream.write(plain(decoder.decode(piece)))
+        stream.flush()
+
+    def to_file(piece: bytes) -> None:
+        stream.buffer.write(piece)
+        stream.buffer.flush()
+
+    return to_terminal if stream.isatty() else to_file
+
+
+@dataclass(frozen=True)
+class _ByWidth:
+    """A table, or the same as lines where the terminal has fewer columns than it needs."""
+
+    table: Table
+    lines: list[Text]
+    columns: int
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Called by rich with the width that there is."""
+        if options.max_width >= self.columns:
+            yield self.table
+        else:
+            yield from self.lines
 
 
 def size(number: int | None) -> str:
@@ -50,12 +89,11 @@ def size(number: int | None) -> str:
 def analysis_view(analysis: ModelAnalysis) -> RenderableType:
     """Checkpoint 1: the published summary, the groups of layers, and the risks."""
     model, targets = analysis.model, analysis.quantization_targets
-    table = _fields(f"Model analysis  [{short(digest(analysis))}]")
     kind = (
         f"yes, {model.experts} experts per layer" if model.is_moe and model.experts else "yes" if model.is_moe else "no"
     )
     about = "about " if targets.provisional else ""
-    for name, value in {
+    rows: dict[str, object] = {
         "Model path": model.model_path,
         "Model type": model.model_type,
         "Hidden layers": model.hidden_layers if model.hidden_layers is not None else "unknown",
@@ -64,88 +102,72 @@ def analysis_view(analysis: ModelAnalysis) -> RenderableType:
         "Exclude defaults": ", ".join(targets.exclude_defaults) or "none",
         "Size": f"{size(analysis.size.weight_bytes)}, {analysis.size.parameters / 1e9:.2f} G parameters",
         "Compatibility": f"{analysis.compatibility.status}: {analysis.compatibility.message}",
-    }.items():
-        _row(table, name, value)
-    for risk in analysis.risks:
-        _row(table, f"Risk ({risk.severity})", f"{risk.message} {risk.recovery_hint}".strip())
-    if not analysis.risks:
-        _row(table, "Risks", "none found")
-    return table
+    }
+    risks = [(f"Risk ({risk.severity})", f"{risk.message} {risk.recovery_hint}".strip()) for risk in analysis.risks]
+    found = [*rows.items(), *(risks or [("Risks", "none found")])]
+    return _fields(f"Model analysis  [{short(digest(analysis))}]", found)
 
 
 def plan_view(plan: QuantPlan) -> RenderableType:
     """Checkpoint 2: every decision with its reason, then the findings."""
-    table = Table(title=f"Quantization plan  [{short(digest(plan))}]", title_justify="left", box=box.SIMPLE_HEAD)
+    title = f"Quantization plan  [{short(digest(plan))}]"
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
+    lines = [Text(title, style="bold")]
     for column in ("Decision", "Value", "Reason"):
         table.add_column(column, overflow="fold")
     for row in plan.decisions:
-        table.add_row(Text(plain(row.decision)), Text(plain(_value(row.value)), style="bold"), Text(plain(row.reason)))
-    grid = Table.grid()
-    grid.add_row(table)
-    for finding in plan.findings:
-        grid.add_row(finding_view(finding))
+        value = Text(plain(_value(row.value)), style="bold")
+        table.add_row(Text(plain(row.decision)), value, Text(plain(row.reason)))
+        lines.append(Text.assemble(plain(row.decision), ": ", value, f" ({plain(row.reason)})"))
+    parts: list[RenderableType] = [_ByWidth(table, lines, _TIGHT), *map(finding_view, plan.findings)]
     estimate = plan.estimates
     if estimate.output_bytes is not None:
-        grid.add_row(f"Expected output: {size(estimate.output_bytes)} from {size(estimate.source_bytes)}")
-    return grid
+        parts.append(f"Expected output: {size(estimate.output_bytes)} from {size(estimate.source_bytes)}")
+    return Group(*parts)
 
 
 def finding_view(finding: Finding) -> RenderableType:
     """One finding in one line."""
     word, style = _MARKS[finding.severity]
-    text = Text.assemble((f"{word:>6} ", style), plain(finding.message), " ", (plain(finding.hint), "dim"))
-    return Padding(text, (0, 0, 0, 1))
+    return Text.assemble((f" {word:>6} ", style), plain(finding.message), " ", (plain(finding.hint), "dim"))
 
 
 def manifest_view(manifest: RunManifest) -> RenderableType:
     """Checkpoint 3: the exact command and what it is bound to."""
-    grid = Table.grid()
-    grid.add_row(Panel(Text(plain(manifest.command), overflow="fold"), title="The exact command", title_align="left"))
-    table = _fields(f"Manifest  [{short(digest(manifest))}]")
     v = manifest.versions
-    _row(table, "Entry point", f"{manifest.entry_point.name}: {manifest.entry_point.reason}".rstrip(": "))
-    _row(
-        table,
-        "Runs with",
-        f"Python {v.python}, torch {v.torch}, transformers {v.transformers}, Quark {v.quark}",
-    )
-    _row(table, "Variables", " ".join(f"{key}={value}" for key, value in manifest.environment.items()))
-    _row(table, "Writes", f"{', '.join(manifest.outputs.expected_files)} under {manifest.outputs.output_dir}/")
-    _row(table, "Placement", "the runner chooses GPU and working directory at the start")
-    grid.add_row(table)
-    return grid
+    rows: dict[str, object] = {
+        "Entry point": f"{manifest.entry_point.name}: {manifest.entry_point.reason}".rstrip(": "),
+        "Runs with": f"Python {v.python}, torch {v.torch}, transformers {v.transformers}, Quark {v.quark}",
+        "Variables": " ".join(f"{key}={value}" for key, value in manifest.environment.items()),
+        "Writes": f"{', '.join(manifest.outputs.expected_files)} under {manifest.outputs.output_dir}/",
+        "Placement": "the runner chooses GPU and working directory at the start",
+    }
+    table = _fields(f"Manifest  [{short(digest(manifest))}]", list(rows.items()))
+    return Group(_command(plain(manifest.command)), table)
 
 
 def report_view(report: ValidationReport) -> RenderableType:
     """Checkpoint 4: what was produced, beside the original's numbers."""
-    grid = Table.grid()
-    grid.add_row(Text(plain(report.summary), style="bold"))
-    table = _fields("Result")
-    _row(
-        table, "Output", f"{report.output_dir}  {size(report.size_bytes)} (original {size(report.original_size_bytes)})"
-    )
+    sizes = f"{size(report.size_bytes)} (original {size(report.original_size_bytes)})"
+    rows: list[tuple[str, object]] = [("Output", f"{report.output_dir}  {sizes}")]
     if report.perplexity is not None and report.perplexity.quantized is not None:
         p = report.perplexity
         change = f" ({p.change:+.1%})" if p.change is not None else ""
         original = f"{p.original:.4f}" if p.original is not None else "not measured"
-        _row(table, "Perplexity", f"{p.quantized:.4f}{change}, original {original}, on {p.dataset}")
-    for tensors in report.tensors:
-        _row(table, tensors.dtype, f"{tensors.tensors} tensors, {size(tensors.size_bytes)}")
-    for file in report.files:
-        _row(table, file.name, f"{size(file.size_bytes)}  {file.mode}")
-    grid.add_row(table)
-    for check in report.checks:
-        line = Text.assemble((f"{check.outcome:>8} ", _OUTCOMES[check.outcome]), plain(f"{check.name}: {check.detail}"))
-        grid.add_row(line)
-    for action in report.next_actions:
-        grid.add_row(Text(plain(f"    next {action}")))
-    return grid
+        rows.append(("Perplexity", f"{p.quantized:.4f}{change}, original {original}, on {p.dataset}"))
+    rows += [(part.dtype, f"{part.tensors} tensors, {size(part.size_bytes)}") for part in report.tensors]
+    rows += [(file.name, f"{size(file.size_bytes)}  {file.mode}") for file in report.files]
+    checks = (
+        Text.assemble((f"{check.outcome:>8} ", _OUTCOMES[check.outcome]), plain(f"{check.name}: {check.detail}"))
+        for check in report.checks
+    )
+    actions = (Text(plain(f"    next {action}")) for action in report.next_actions)
+    return Group(Text(plain(report.summary), style="bold"), _fields("Result", rows), *checks, *actions)
 
 
 def run_view(run: Run) -> RenderableType:
     """One run."""
-    table = _fields(f"Run {plain(run.id)}")
-    for name, value in {
+    rows: dict[str, object] = {
         "State": run.state + (f" ({run.reason})" if run.reason else ""),
         "Since": run.since.isoformat(timespec="seconds"),
         "Model": run.model,
@@ -154,18 +176,14 @@ def run_view(run: Run) -> RenderableType:
         "Place in the queue": run.position,
         "Exit status": run.exit_code,
         "Progress": f"{run.progress.percent:.0f} % ({run.progress.phase.replace('_', ' ')})",
-    }.items():
-        if value is not None:
-            _row(table, name, value)
-    grid = Table.grid()
-    grid.add_row(table)
-    if run.report is not None:
-        grid.add_row(report_view(run.report))
-    return grid
+    }
+    table = _fields(f"Run {run.id}", [(name, value) for name, value in rows.items() if value is not None])
+    return Group(table, report_view(run.report)) if run.report is not None else table
 
 
 def runs_view(runs: list[Run]) -> RenderableType:
     """A list of runs. The id stays whole: people copy it into the next command."""
+    lines: list[Text] = []
     table = Table(box=box.SIMPLE_HEAD)
     table.add_column("Run", no_wrap=True)
     for column in ("State", "Model", "Scheme", "Submitted (UTC)"):
@@ -174,25 +192,35 @@ def runs_view(runs: list[Run]) -> RenderableType:
         state = f"{run.state} {run.progress.percent:.0f} %" if run.state == "running" else str(run.state)
         model = run.model.rstrip("/").rpartition("/")[2]
         submitted = f"{run.submitted_at:%Y-%m-%d %H:%M}"
-        table.add_row(*(Text(plain(cell)) for cell in (run.id, state, model, run.scheme, submitted)))
-    return table
+        cells = [plain(cell) for cell in (run.id, state, model, run.scheme, submitted)]
+        table.add_row(*map(Text, cells))
+        lines += [Text(cells[0], style="bold"), *(Text(f"  {cell}") for cell in cells[1:])]
+    return _ByWidth(table, lines, NARROW)
 
 
 def show_json(console: Console, data: Any) -> None:
-    """One JSON document on standard output, for programs."""
-    console.file.write(data if isinstance(data, str) else data.model_dump_json(indent=2))
-    console.file.write("\n")
+    """One JSON document on standard output, for programs. What would command a terminal is written as an escape."""
+    text = data if isinstance(data, str) else data.model_dump_json(indent=2)
+    # Outside of strings JSON has no such character but the line's end, and inside it may always be escaped.
+    unseen = {c for c in text if c != "\n" and unicodedata.category(c) in _UNSEEN}
+    console.file.write(text.translate({ord(c): json.dumps(c)[1:-1] for c in unseen}) + "\n")
 
 
-def _fields(title: str) -> Table:
-    table = Table(title=title, title_justify="left", box=box.SIMPLE, show_header=False, title_style="bold")
-    table.add_column(style="cyan", no_wrap=True)
+def _fields(title: str, rows: list[tuple[str, object]]) -> RenderableType:
+    table = Table(title=Text(plain(title), style="bold"), title_justify="left", box=box.SIMPLE, show_header=False)
+    table.add_column(style="cyan", overflow="fold", max_width=_LONGEST_NAME)
     table.add_column(overflow="fold")
-    return table
+    lines = [Text(plain(title), style="bold")]
+    for name, value in rows:
+        table.add_row(Text(plain(name)), Text(plain(value)))
+        lines.append(Text.assemble((plain(name), "cyan"), f": {plain(value)}"))
+    return _ByWidth(table, lines, _TIGHT)
 
 
-def _row(table: Table, name: str, value: object) -> None:
-    table.add_row(Text(plain(name)), Text(plain(value)))
+def _command(command: str) -> RenderableType:
+    panel = Table.grid()
+    panel.add_row(Panel(Text(command, overflow="fold"), title="The exact command", title_align="left"))
+    return _ByWidth(panel, [Text("The exact command", style="bold"), Text(command)], _TIGHT)
 
 
 def _value(value: object) -> str:

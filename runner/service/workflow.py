@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from pathlib import Path
 
 from runner import __version__
 from runner.clock import Clock
@@ -19,6 +18,7 @@ from runner.host.model_location import ModelLocation, locate_model
 from runner.host.output_location import OutputLocation, check_disk, check_output, examine_output
 from runner.host.workspace import workspace_context
 from runner.intake.analysis import analyse
+from runner.intake.comparison import check_analysis
 from runner.intake.files import file_facts, fingerprint
 from runner.manifest import ContentStore, ManifestContext, check_approvals, make_manifest
 from runner.manifest import check as check_manifest
@@ -129,10 +129,17 @@ class Workflow:
         return IntakeAnswer(workspace_context=workspace, model_analysis=analysis, digest=digest(analysis))
 
     async def plan(self, request: PlanRequest) -> PlanAnswer:
-        """Step 2. A plan that cannot run is answered too: its findings say by what it is blocked."""
+        """Step 2. A plan that cannot run is answered too: its findings say by what it is blocked.
+
+        Raises RunnerError where the analysis is not what is found here now.
+        """
+        analysis = request.model_analysis
+        location = await asyncio.to_thread(self._location, analysis)
+        files = await asyncio.to_thread(fingerprint, location.path)
+        await self._check_analysis(analysis, location, files)
         catalogue, facts = await self._interpreter.catalogue(), await self._interpreter.facts()
-        view = await self._view(facts, await self._free_bytes(request.model_analysis, None))
-        plan = await asyncio.to_thread(make_plan, request.model_analysis, request.request, catalogue, view)
+        view = await self._view(facts, await self._free_bytes(location))
+        plan = await asyncio.to_thread(make_plan, analysis, request.request, catalogue, view)
         return PlanAnswer(
             quant_plan=plan,
             decisions=plan.decisions,
@@ -143,7 +150,8 @@ class Workflow:
 
     async def manifest(self, request: ManifestRequest) -> ManifestAnswer:
         """Step 3. Raises RunnerError where the plan is blocked, the model has changed, or the output cannot be used."""
-        context, output = await self._context(request.model_analysis, request.quant_plan, request.output_dir)
+        context, location, output = await self._context(request.model_analysis, request.quant_plan, request.output_dir)
+        await self._check_analysis(request.model_analysis, location, context.model_files)
         manifest = await asyncio.to_thread(
             make_manifest, request.model_analysis, request.quant_plan, str(output.path), context
         )
@@ -152,11 +160,12 @@ class Workflow:
     async def admit(self, manifest: RunManifest, approvals: list[Approval]) -> None:
         """The gate before a run: approvals for exactly this, and everything still as it was approved."""
         inputs = manifest.inputs
-        context, output = await self._context(
+        context, location, output = await self._context(
             inputs.model_analysis, inputs.quant_plan, manifest.outputs.output_dir, force=True
         )
         # First what changed, in a sentence that names it; a changed manifest has no approvals either.
         await asyncio.to_thread(check_manifest, manifest, context)
+        await self._check_analysis(inputs.model_analysis, location, context.model_files)
         check_approvals(manifest, approvals)
         needed = inputs.quant_plan.estimates.disk_bytes_needed
         if needed is not None:
@@ -164,7 +173,7 @@ class Workflow:
 
     async def _context(
         self, analysis: ModelAnalysis, plan: QuantPlan, output_dir: str, *, force: bool = False
-    ) -> tuple[ManifestContext, OutputLocation]:
+    ) -> tuple[ManifestContext, ModelLocation, OutputLocation]:
         """Everything that a manifest is bound to, as it is now. `force` looks again at what was looked at lately."""
         location = await asyncio.to_thread(self._location, analysis)
         output = await asyncio.to_thread(examine_output, output_dir, location.path, self._settings, location.name)
@@ -180,7 +189,12 @@ class Workflow:
             model_files=await asyncio.to_thread(fingerprint, location.path),
             dataset_files=await asyncio.to_thread(self._dataset_files, plan.calibration.dataset),
         )
-        return context, output
+        return context, location, output
+
+    async def _check_analysis(self, analysis: ModelAnalysis, location: ModelLocation, files: list[FileFact]) -> None:
+        """Refuse an analysis that is not what is found here now; a run rests on it, and it came from outside."""
+        catalogue, facts = await self._interpreter.catalogue(), await self._interpreter.facts()
+        await asyncio.to_thread(check_analysis, analysis, location, files, catalogue, facts, self._settings)
 
     def _location(self, analysis: ModelAnalysis) -> ModelLocation:
         """The model's folder, which has to lie in the roots still."""
@@ -193,10 +207,10 @@ class Workflow:
         files = [path] if path.is_file() else sorted(file for file in path.rglob("*") if file.is_file())
         return file_facts(path.parent if path.is_file() else path, files)
 
-    async def _free_bytes(self, analysis: ModelAnalysis, output_dir: str | None) -> int | None:
+    async def _free_bytes(self, location: ModelLocation) -> int | None:
+        """Free bytes where the result goes when nobody says where."""
         try:
-            model = Path(analysis.model.model_path)
-            output = await asyncio.to_thread(examine_output, output_dir, model, self._settings)
+            output = await asyncio.to_thread(examine_output, None, location.path, self._settings, location.name)
         except RunnerError:
             return None  # said when the output folder is chosen
         return output.free_bytes

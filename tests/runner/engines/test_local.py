@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import fcntl
+import json
 import os
 import resource
 import signal
@@ -16,12 +17,24 @@ from pathlib import Path
 
 import pytest
 
-from runner.engines.engine import CancelledBeforeStart, Engine, Exited, Lost, NotBegun, Observed, Running
+from runner.engines.engine import CancelledBeforeStart, EndedOrphans, Engine, Exited, Lost, NotBegun, Observed, Running
 from runner.engines.local import LocalEngine
 from runner.errors import Broken, Conflict
 from runner.runs.folder import RunFolder
-from runner.runs.processes import read_process
-from tests.runner.runs.supervising import PATH, WAIT_FOR_EVER, Host, a_host, exit_of, gone, python, written
+from runner.runs.processes import Process, read_process
+from tests.runner.runs.supervising import (
+    PATH,
+    WAIT_FOR_EVER,
+    Host,
+    a_host,
+    a_small_disk,
+    exit_of,
+    fill,
+    gone,
+    python,
+    stopped,
+    written,
+)
 from tests.waiting import until, wait_until
 
 ROOT = Path(__file__).parents[3]
@@ -216,12 +229,96 @@ def test_a_killed_supervisor_makes_a_lost_run_whose_orphans_can_be_ended(host: H
     assert not any(gone(pid) for pid in pids)
     assert _leased(host.root / "gpu-0"), "the lease lasts while anything of the run computes"
     began = time.monotonic()
-    assert asyncio.run(engine.end_orphans(folder, grace_seconds=0.5)) == 2
+    assert asyncio.run(engine.end_orphans(folder, grace_seconds=0.5)) == EndedOrphans(2)
     assert time.monotonic() - began < 10
     assert all(gone(pid) for pid in pids)
     assert not _leased(host.root / "gpu-0")
-    assert asyncio.run(engine.end_orphans(folder)) == 0
+    assert asyncio.run(engine.end_orphans(folder)) == EndedOrphans(0)
     assert isinstance(submit(folder), Lost), "a lost run is never begun again"
+
+
+@pytest.mark.parametrize(
+    ("damaged", "known"), [(["launch.json"], True), (["child.json"], True), (["launch.json", "child.json"], False)]
+)
+def test_orphans_are_ended_although_records_are_damaged(host: Host, damaged: list[str], known: bool) -> None:
+    folder = host.run(python(ORPHANS))
+    pids = [int(line) for line in host.ready(folder, 2)]
+    host.started[0].kill()
+    host.started[0].wait()
+    for name in damaged:
+        (folder.path / name).write_bytes(b"{")
+    done = asyncio.run(LocalEngine().end_orphans(folder, grace_seconds=0.2))
+    assert (done.ended, done.left, not done.doubt) == (2, (), known)
+    assert all(gone(pid) for pid in pids)
+
+
+def test_the_mark_is_read_from_a_living_child_when_no_file_tells_it(host: Host) -> None:
+    folder = host.run(python(ORPHANS))
+    pids = [int(line) for line in host.ready(folder, 2)]
+    host.started[0].kill()
+    host.started[0].wait()
+    (folder.path / "launch.json").unlink()
+    record = written(folder, "child.json")
+    folder.write("child.json", json.dumps({name: record[name] for name in ("boot_id", "pid", "start_ticks")}).encode())
+    folder.log_path.unlink()
+    assert asyncio.run(LocalEngine().end_orphans(folder, grace_seconds=0.2)) == EndedOrphans(2)
+    assert all(gone(pid) for pid in pids)
+
+
+def test_what_outlives_kill_is_told_and_blocks_nothing(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = host.run(WAIT_FOR_EVER)
+    host.ready(folder)
+    child = written(folder, "child.json")["pid"]
+    host.started[0].kill()
+    host.started[0].wait()
+
+    def refused(_process: Process, _number: int) -> bool:
+        raise PermissionError
+
+    monkeypatch.setattr("runner.runs.processes.send_signal", refused)
+    done = asyncio.run(LocalEngine().end_orphans(folder, grace_seconds=0))
+    assert (done.ended, done.left) == (0, (child,))
+    assert f"Processes {child} cannot be ended and may hold its GPU" in done.doubt
+
+
+def test_a_run_without_begun_is_not_submitted_again(host: Host) -> None:
+    folder = host.folder(python("open('ran', 'a').write('x'); open('ready', 'w'); signal.pause()"))
+    submit(folder)
+    wait_until((host.root / "ready").exists)
+    (folder.path / "begun.json").unlink()
+    assert isinstance(submit(folder), Running)
+    (folder.path / "child.json").unlink()
+    assert isinstance(submit(folder), Running), "the lock alone is enough"
+    asyncio.run(LocalEngine().cancel(folder, "ana", ""))
+    exit_of(folder)
+    assert isinstance(submit(folder), Exited)
+    assert (host.root / "ran").read_text() == "x"
+
+
+def test_cancel_reaches_a_supervisor_that_somebody_stopped(host: Host) -> None:
+    folder = host.folder(WAIT_FOR_EVER)
+    submit(folder)
+    host.ready(folder)
+    supervisor = written(folder, "begun.json")["pid"]
+    os.kill(supervisor, signal.SIGSTOP)
+    wait_until(lambda: stopped(supervisor))
+    state = asyncio.run(LocalEngine().cancel(folder, "ana", "enough"))
+    assert isinstance(state, Running | Exited)
+    told = exit_of(folder).exit
+    assert (told.cancelled, told.ended_by) == (True, "cancel.json")
+
+
+def test_cancel_on_a_full_disk_ends_the_run_and_says_what_is_not_recorded(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with a_small_disk(tmp_path / "disk") as disk, a_host(disk) as host:
+        folder = host.folder(WAIT_FOR_EVER)
+        submit(folder)
+        host.ready(folder)
+        fill(disk)
+        assert isinstance(asyncio.run(LocalEngine().cancel(folder, "ana", "enough")), Running | Exited)
+        assert exit_of(folder).exit.ended_by == "SIGTERM"
+    assert "cancel.json of run run-0 cannot be written" in caplog.text
 
 
 def _ended(folder: RunFolder) -> Exited | None:

@@ -105,6 +105,11 @@ def _loop(models: Path) -> None:
     (models / "x").symlink_to("x")
 
 
+def _config_loop(models: Path) -> None:
+    (models / "x").mkdir()
+    (models / "x" / "config.json").symlink_to("config.json")
+
+
 def _dangling(models: Path) -> None:
     (models / "x").symlink_to("y")
 
@@ -124,12 +129,13 @@ def _parent(models: Path) -> None:
         (lambda _: None, "model_missing", "does not exist"),
         (_file, "model_is_file", "is a file"),
         (_empty, "config_missing", "no config.json"),
-        (_loop, "model_missing", "does not exist"),
+        (_loop, "model_not_reachable", "cannot be reached"),
+        (_config_loop, "model_not_readable", "cannot be reached"),
         (_dangling, "model_missing", "does not exist"),
         (_out, "outside_roots", "leads to"),
         (_parent, "config_missing", "no config.json"),
     ],
-    ids=["absent", "file", "empty", "loop", "dangling", "outside", "parent"],
+    ids=["absent", "file", "empty", "loop", "config-loop", "dangling", "outside", "parent"],
 )
 def test_what_is_no_model_is_refused_by_its_code(tmp_path: Path, prepare: object, code: str, says: str) -> None:
     settings = settings_in(tmp_path)
@@ -138,6 +144,15 @@ def test_what_is_no_model_is_refused_by_its_code(tmp_path: Path, prepare: object
     error = refusal(str(tmp_path / "models" / "x"), settings)
     assert error.code == code
     assert says in error.message
+
+
+@pytest.mark.parametrize("asked", ["x", "x/inner", "{models}/x/inner"])
+def test_a_loop_of_links_is_said_however_it_is_named(tmp_path: Path, asked: str) -> None:
+    settings = settings_in(tmp_path)
+    _loop(tmp_path / "models")
+    error = refusal(asked.format(models=tmp_path / "models"), settings)
+    assert error.code == "model_not_reachable"
+    assert "links" in error.message
 
 
 def test_the_hint_names_the_model_in_a_folder_of_models(tmp_path: Path) -> None:

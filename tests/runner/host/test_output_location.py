@@ -68,6 +68,10 @@ def test_an_empty_folder_can_be_used(tmp_path: Path, model: Path) -> None:
         ("link-out/x", "output_outside_roots"),
         ("link-full", "output_not_empty"),
         ("file/below", "output_not_writable"),
+        ("loop", "output_not_reachable"),
+        ("loop/x", "output_not_reachable"),
+        ("ping/x/y", "output_not_reachable"),
+        ("/".join(["x" * 254] * 16), "output_not_reachable"),
     ],
 )
 def test_each_unusable_place_has_its_code(tmp_path: Path, model: Path, asked: str, code: str) -> None:
@@ -78,8 +82,11 @@ def test_each_unusable_place_has_its_code(tmp_path: Path, model: Path, asked: st
     (out / "full" / ".hidden").write_text("x")
     (out / "link-out").symlink_to(tmp_path)
     (out / "link-full").symlink_to("full")
+    (out / "loop").symlink_to("loop")
+    (out / "ping").symlink_to("pong")
+    (out / "pong").symlink_to("ping")
     if asked == ".":
-        for name in ("file", "full/.hidden", "link-out", "link-full"):
+        for name in ("file", "full/.hidden", "link-out", "link-full", "loop", "ping", "pong"):
             (out / name).unlink()
         (out / "full").rmdir()
     assert refusal(asked, model, settings).code == code
@@ -112,6 +119,31 @@ def test_a_link_to_nowhere_is_judged_by_where_it_leads(tmp_path: Path, model: Pa
 
 def test_without_roots_nothing_can_be_written(model: Path) -> None:
     assert refusal(None, model, RunnerSettings()).code == "no_output_roots"
+
+
+@pytest.mark.parametrize("asked", ["x", None])
+def test_a_root_that_is_gone_is_not_made(tmp_path: Path, model: Path, asked: str | None) -> None:
+    settings = settings_in(tmp_path)
+    seen = examine_output(asked, model, settings)
+    (tmp_path / "out").rmdir()
+    error = refusal(asked, model, settings)
+    assert error.code == "output_root_missing"
+    assert f"{tmp_path / 'out'} does not exist" in error.message
+    with pytest.raises(RunnerError) as refused:
+        check_output(seen)
+    assert refused.value.code == "output_root_missing"
+    (tmp_path / "out").write_text("x")
+    assert "is not a folder" in refusal(asked, model, settings).message
+    (tmp_path / "out").unlink()
+    (tmp_path / "out").symlink_to("later")
+    assert refusal(asked, model, settings).code == "output_root_missing"
+    assert not (tmp_path / "later").exists()
+
+
+def test_an_unreachable_place_is_not_usable(tmp_path: Path, model: Path) -> None:
+    settings = settings_in(tmp_path)
+    (tmp_path / "out" / "loop").symlink_to("loop")
+    assert not examine_output("loop/x", model, settings).usable
 
 
 def test_a_free_place_is_proposed(tmp_path: Path, model: Path) -> None:

@@ -54,6 +54,14 @@ class Bench:
         """The manifest of such a plan."""
         return make_manifest(self.analysis, plan or self.plan(**choices), self.output, self.context)
 
+    def open_plan(self, **choices: Any) -> QuantPlan:
+        """Such a plan by somebody who leaves the entry point to the runner, in the field as in the table."""
+        plan = self.plan(**choices)
+        rows = [
+            row.model_copy(update={"value": "auto"}) if row.decision == "entry_point" else row for row in plan.decisions
+        ]
+        return plan.model_copy(update={"entry_point": "auto", "decisions": rows})
+
     def but(self, **changes: Any) -> ManifestContext:
         """The runner with changes."""
         return replace(self.context, **changes)

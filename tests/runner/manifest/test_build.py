@@ -12,7 +12,7 @@ from runner.errors import BadRequest, Changed, DigestMismatch, Refused
 from runner.manifest import make_manifest
 from runner.planning import make_plan
 from schemas.artifacts.manifest import RunManifest
-from schemas.artifacts.plan import Finding, PlanChoices, Severity
+from schemas.artifacts.plan import Finding, PlanChoices, QuantPlan, Severity
 from schemas.digest import digest
 from schemas.documents import read_document
 from tests.runner.manifest.bench import MADE_BY, Bench, make_bench
@@ -101,7 +101,43 @@ def test_findings_of_the_document_are_not_believed(bench: Bench) -> None:
     with pytest.raises(Refused, match="mx6"):
         bench.manifest(hidden)
     scare = Finding(severity=Severity.BLOCKS, code="made_up", message="Do not.")
-    assert bench.manifest(bench.plan().model_copy(update={"findings": [scare]})).blocked_by == []
+    error = inconsistency(bench, bench.plan().model_copy(update={"findings": [scare]}))
+    assert "made_up" in error.message
+
+
+def test_a_warning_that_was_taken_out_is_missed(bench: Bench) -> None:
+    plan = bench.plan(exclude_layers=[], kv_cache_scheme="fp8")
+    assert plan.findings
+    assert plan.blocked_by == []
+    assert plan.findings[0].code in inconsistency(bench, plan.model_copy(update={"findings": []})).message
+
+
+def test_what_the_table_says_is_what_runs(bench: Bench) -> None:
+    error = inconsistency(bench, bench.plan().model_copy(update={"global_scheme": "int4_wo_32"}))
+    assert error.message == "The plan's decision table says global_scheme fp8, and the plan itself int4_wo_32."
+
+
+def test_an_edit_of_field_and_row_alike_is_a_plan(bench: Bench) -> None:
+    plan, other = bench.plan(), bench.plan(calibration={"num_calib_data": 7})
+    rows = [row.model_copy(update={"value": 7}) if row.decision == "num_calib_data" else row for row in plan.decisions]
+    calibration = plan.calibration.model_copy(update={"num_calib_data": 7})
+    edited = plan.model_copy(update={"calibration": calibration, "decisions": rows})
+    assert bench.manifest(edited).argv == bench.manifest(other).argv
+
+
+def test_free_space_is_a_reading_of_its_moment(bench: Bench) -> None:
+    """A disk that was full where nobody sends the result does not stop it from going elsewhere."""
+    for free in (None, 10, 10**12):
+        context = bench.with_host(disk_free_bytes=free)
+        plan = make_plan(bench.analysis, PlanChoices(global_scheme="fp8"), context.catalogue, context.host)
+        assert make_manifest(bench.analysis, plan, bench.output, bench.with_host(disk_free_bytes=10**11))
+
+
+def inconsistency(bench: Bench, plan: QuantPlan) -> Refused:
+    with pytest.raises(Refused) as refusal:
+        bench.manifest(plan)
+    assert (refusal.value.code, refusal.value.hint) == ("plan_inconsistent", "Plan again.")
+    return refusal.value
 
 
 def test_estimates_of_the_document_are_not_believed(bench: Bench) -> None:
@@ -109,11 +145,14 @@ def test_estimates_of_the_document_are_not_believed(bench: Bench) -> None:
     small = plan.model_copy(update={"estimates": plan.estimates.model_copy(update={"disk_bytes_needed": 1})})
     with pytest.raises(Refused, match="free disk"):
         make_manifest(bench.analysis, small, bench.output, bench.with_host(disk_free_bytes=1000))
+    for name in ("disk_bytes_needed", "output_bytes", "source_bytes"):
+        changed = plan.estimates.model_copy(update={name: 0})
+        assert f"estimate {name} is 0" in inconsistency(bench, plan.model_copy(update={"estimates": changed})).message
 
 
 def test_the_entry_point_that_the_runner_chooses_is_judged(bench: Bench) -> None:
     """A plan that leaves the choice open cannot get past the rules of the entry point."""
-    plan = bench.plan(algorithm="awq,awq", entry_point="quantize_quark").model_copy(update={"entry_point": "auto"})
+    plan = bench.open_plan(algorithm="awq,awq", entry_point="quantize_quark")
     with pytest.raises(Refused, match="awq stands 2 times"):
         bench.manifest(plan)
 

@@ -275,7 +275,7 @@ def test_a_text_file_that_left_the_mirror_is_missed(bench: Bench) -> None:
 
 
 def test_an_open_choice_is_made_by_this_runner(bench: Bench, tmp_path: Path) -> None:
-    plan = bench.plan().model_copy(update={"entry_point": "auto"})
+    plan = bench.open_plan()
     assert bench.manifest(plan).entry_point.name == "own"
     without = bench.with_host(entry_points={"quantize_quark": str(tmp_path / "programs" / "quantize_quark.py")})
     assert find_entry_point(plan, without).name == "quantize_quark"

@@ -8,13 +8,16 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from runner.engines.engine import Exited, Observed, Running
+import pytest
+
+from runner.engines.engine import Exited, Observed
+from runner.runs import supervisor
 from runner.runs.folder import Launch, RunFolder, new_mark
-from runner.runs.processes import end_tree
+from runner.runs.processes import end_tree, read_process, send_signal
 from tests.waiting import wait_until
 
 PATH = {"PATH": os.environ.get("PATH", os.defpath)}
@@ -58,6 +61,14 @@ class Host:
         self.started.append(process)
         return process
 
+    def changed_script(self, old: str, new: str) -> Path:
+        """A supervisor's script in which one thing was replaced, to stop it at a moment that lasts no time."""
+        source = Path(supervisor.__file__).read_text()
+        assert source.count(old) == 1
+        path = self.root / "supervisor.py"
+        path.write_text(source.replace(old, new))
+        return path
+
     def run(self, argv: Sequence[str], env: Mapping[str, str] = PATH, **launch: Any) -> RunFolder:
         """A run whose supervisor was started now."""
         folder = self.folder(argv, **launch)
@@ -74,9 +85,9 @@ class Host:
             process.kill()
             process.wait()
         for folder in self.folders.values():
-            state = folder.observe()
-            if isinstance(state, Running):  # another process started its supervisor
-                os.kill(written(folder, "begun.json")["pid"], signal.SIGKILL)
+            left = folder.living_supervisor()
+            if left is not None:  # another process started it
+                send_signal(left, signal.SIGKILL)
         end_tree(list(self.folders), None, grace_seconds=0)
 
 
@@ -107,6 +118,32 @@ def written(folder: RunFolder, name: str) -> dict[str, Any]:
     document = json.loads(folder.read(name))
     assert isinstance(document, dict)
     return document
+
+
+def stopped(pid: int) -> bool:
+    """Whether somebody stopped this process."""
+    process = read_process(pid)
+    return process is not None and process.state == "T"
+
+
+@contextmanager
+def a_small_disk(path: Path) -> Iterator[Path]:
+    """A file system of its own that can be filled. Skips the test where none may be mounted."""
+    path.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "none", str(path)], capture_output=True).returncode:
+        pytest.skip("no file system may be mounted here")
+    try:
+        yield path
+    finally:
+        subprocess.run(["umount", "--lazy", str(path)], check=True)
+
+
+def fill(disk: Path) -> None:
+    """Leave no byte free."""
+    with suppress(OSError), (disk / "filling").open("wb", buffering=0) as file:
+        while file.write(bytes(4096)):
+            pass
+    assert os.statvfs(disk).f_bavail == 0
 
 
 def gone(pid: int) -> bool:

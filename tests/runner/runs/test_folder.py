@@ -17,6 +17,7 @@ from runner.engines.engine import (
     Cancel,
     CancelledBeforeStart,
     Child,
+    EndedOrphans,
     Exit,
     Exited,
     Lost,
@@ -73,6 +74,11 @@ TABLE: list[tuple[Mapping[str, object], bool, Observed]] = [
     ({"begun": BEGUN, "child": NAME, "cancel": CANCEL}, False, Lost(begun, child)),
     ({"begun": DAMAGED, "child": NAME}, False, Lost(None, child)),
     ({"begun": "", "child": DAMAGED}, False, Lost(None, None)),
+    ({"child": NAME}, False, Lost(None, child)),
+    ({"child": NAME, "cancel": CANCEL}, False, Lost(None, child)),
+    ({"child": DAMAGED}, False, Lost(None, None)),
+    ({"exit": EXIT}, False, Exited(told)),
+    ({"exit": never, "cancel": CANCEL}, False, CancelledBeforeStart(cancel)),
 ]
 
 
@@ -251,10 +257,37 @@ def test_only_a_lost_run_has_orphans(tmp_path: Path) -> None:
     with pytest.raises(Conflict, match="NotBegun"):
         folder.end_orphans()
     put(folder, {"begun": BEGUN})
-    with pytest.raises(Broken, match=r"launch\.json"):
-        folder.end_orphans(0)
+    done = folder.end_orphans(0)
+    assert (done.ended, done.left) == (0, ())
+    assert "launch.json and child.json do not tell its mark" in done.doubt
     folder.write("launch.json", Launch(argv=["x"], cwd="/", mark=new_mark("run-1")).as_bytes())
-    assert folder.end_orphans(0) == 0
+    assert folder.end_orphans(0) == EndedOrphans(0)
+
+
+def test_whatever_cannot_be_found_out_counts_as_begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = RunFolder.create(tmp_path, "run-1", {})
+    assert not folder.has_begun()
+    with locked(folder):
+        assert folder.has_begun()
+        assert not folder.has_records()
+
+    def unknown(_path: Path) -> bool:
+        raise OSError(37, "No locks available")
+
+    monkeypatch.setattr(module, "lock_is_held", unknown)
+    assert folder.has_begun()
+    assert isinstance(folder.observe(), Unreadable)
+
+
+def test_a_run_that_ends_between_two_looks_is_not_called_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = RunFolder.create(tmp_path, "run-1", {})
+    put(folder, {"begun": BEGUN, "child": NAME})
+
+    def ends_meanwhile(_folder: RunFolder) -> None:
+        put(folder, {"exit": EXIT})
+
+    monkeypatch.setattr(RunFolder, "living_supervisor", ends_meanwhile)
+    assert folder.observe() == Exited(told)
 
 
 def test_marks_never_repeat() -> None:

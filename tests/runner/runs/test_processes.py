@@ -8,6 +8,7 @@ import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -22,6 +23,7 @@ from runner.runs.processes import (
     end_tree,
     find_marked,
     find_named,
+    mark_of,
     parse_stat,
     read_process,
     send_signal,
@@ -158,6 +160,59 @@ def test_what_cannot_be_ended_in_time_is_told(
     monkeypatch.setattr("runner.runs.processes.send_signal", refused)
     done = end_tree([mark], None, grace_seconds=0.1, patience_seconds=0.1)
     assert ([left.pid for left in done.left], done.ended) == ([process.pid], ())
+
+
+def test_what_writes_the_log_is_ended_without_a_mark(
+    tmp_path: Path, ended_at_last: list[subprocess.Popen[bytes]]
+) -> None:
+    log, other = tmp_path / "log", tmp_path / "other"
+    with log.open("ab") as ours, other.open("ab") as theirs, log.open("rb") as reader:
+        writes = subprocess.Popen(["/bin/sleep", "60"], env={}, stdout=ours)
+        warns = subprocess.Popen(["/bin/sleep", "60"], env={}, stdout=theirs, stderr=ours)
+        reads = subprocess.Popen(["/bin/sleep", "60"], env={}, stdin=reader, stdout=theirs)
+    ended_at_last += [writes, warns, reads]
+    done = end_tree([], None, log=log, grace_seconds=5)
+    assert {process.pid for process in done.ended} == {writes.pid, warns.pid}
+    assert done.left == ()
+    assert reads.poll() is None
+
+
+def test_the_session_of_a_living_child_is_ended_with_it(ended_at_last: list[subprocess.Popen[bytes]]) -> None:
+    # The grandchild loses its parent and its environment, but not the session.
+    bare = python("os.write(1, b'%d\\n' % os.getpid()); signal.pause()")
+    code = f"""
+if os.fork() == 0:
+    if os.fork():
+        os._exit(0)
+    os.execve({bare[0]!r}, {bare!r}, {{}})
+os.wait()
+signal.pause()
+"""
+    process = subprocess.Popen(python(code), stdout=subprocess.PIPE, start_new_session=True)
+    ended_at_last.append(process)
+    assert process.stdout is not None
+    grandchild = int(process.stdout.readline())
+    process.stdout.close()
+    now = read_process(process.pid)
+    assert now is not None
+    child = ProcessName(boot_id=boot_id(), pid=now.pid, start_ticks=now.start_ticks)
+    done = end_tree([], child, grace_seconds=5)
+    assert {found.pid for found in done.ended} == {process.pid, grandchild}
+    assert gone(grandchild)
+
+
+def test_the_mark_of_a_process_is_read_from_it(ended_at_last: list[subprocess.Popen[bytes]]) -> None:
+    mark = new_mark("run")
+    process = subprocess.Popen(["/bin/sleep", "60"], env={MARK: mark})
+    ended_at_last.append(process)
+    now = read_process(process.pid)
+    assert now is not None
+    name = ProcessName(boot_id=boot_id(), pid=now.pid, start_ticks=now.start_ticks)
+    wait_until(lambda: mark_of(name) == mark, 10, "the program is executed and shows its environment")
+    assert mark_of(name.model_copy(update={"start_ticks": now.start_ticks + 1})) == ""
+    process.kill()
+    process.wait(10)
+    assert mark_of(name) == ""
 
 
 @pytest.fixture

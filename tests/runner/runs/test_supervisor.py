@@ -6,16 +6,18 @@ import contextlib
 import fcntl
 import json
 import os
+import signal
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from runner.engines.engine import CancelledBeforeStart, Lost, NotBegun
+from runner.engines.engine import CancelledBeforeStart, Exited, Lost, NotBegun, Running
+from runner.errors import Conflict
 from runner.runs.folder import Launch, lock_is_held
 from runner.runs.processes import MARK, boot_id, read_process
-from tests.runner.runs.supervising import WAIT_FOR_EVER, Host, a_host, exit_of, python, written
+from tests.runner.runs.supervising import WAIT_FOR_EVER, Host, a_host, exit_of, gone, python, written
 from tests.waiting import wait_until
 
 AT = "2026-01-01T00:00:00+00:00"
@@ -204,8 +206,9 @@ def test_what_cannot_start_is_told_in_a_sentence(host: Host, launch: dict[str, s
 
 def test_a_child_that_cannot_be_recorded_never_becomes_the_command(host: Host) -> None:
     folder = host.folder(python("open('ran', 'w')"))
-    (folder.path / "child.json").mkdir()
-    host.start(folder)
+    recording = 'write_durably(self.folder / "child.json"'
+    script = host.changed_script(recording, f'(self.folder / "child.json").mkdir(); {recording}')
+    host.start(folder, script=script)
     told = exit_of(folder).exit
     assert "child.json" in (told.could_not_start or "")
     assert told.exit_code is None
@@ -243,17 +246,74 @@ def test_cancelled_before_the_start_nothing_runs(host: Host) -> None:
 def test_a_child_whose_supervisor_dies_before_recording_it_never_runs(host: Host) -> None:
     folder = host.folder(python("open('ran', 'w')"))
     recording = 'write_durably(self.folder / "child.json"'
-    source = folder.supervisor.read_text()
-    assert source.count(recording) == 1
-    script = host.root / "supervisor.py"
-    script.write_text(source.replace(recording, f"os.kill(os.getpid(), signal.SIGKILL); {recording}"))
+    script = host.changed_script(recording, f"os.kill(os.getpid(), signal.SIGKILL); {recording}")
     assert host.start(folder, script=script).wait(10) == -9
-    # Until the child has noticed and ended, it has the lock that it was forked with.
+    # A child that was only just forked still has the lock.
     wait_until(lambda: isinstance(folder.observe(), Lost), 10, "the child gives up")
     state = folder.observe()
     assert isinstance(state, Lost)
     assert state.child is None
     assert not (host.root / "ran").exists()
+
+
+ALL = ["begun.json", "child.json", "exit.json"]
+
+
+@pytest.mark.parametrize("kept", ALL)
+def test_any_record_that_is_left_stops_a_second_run(host: Host, kept: str) -> None:
+    folder = host.run(python("open('ran', 'a').write('x')"))
+    exit_of(folder)
+    host.started[0].wait(10)
+    for name in {"lock", *ALL} - {kept}:
+        (folder.path / name).unlink()
+    assert folder.has_begun()
+    assert isinstance(folder.observe(), Exited if kept == "exit.json" else Lost)
+    assert host.start(folder).wait(10) == 4
+    assert (host.root / "ran").read_text() == "x"
+
+
+@pytest.mark.parametrize(
+    "missing",
+    [
+        ["lock"],
+        ["begun.json"],
+        ["child.json"],
+        ["begun.json", "child.json"],
+        ["lock", "begun.json"],
+        ["lock", "child.json"],
+    ],
+    ids=" ".join,
+)
+def test_a_live_run_is_known_by_any_trace_of_it(host: Host, missing: list[str]) -> None:
+    folder = host.run(WAIT_FOR_EVER)
+    host.ready(folder)
+    for name in missing:
+        (folder.path / name).unlink()
+    for _ in range(2):  # also with the lock file that the refused one made anew
+        assert folder.has_begun()
+        assert isinstance(folder.observe(), Running)
+        with pytest.raises(Conflict):
+            folder.end_orphans(0)
+        assert host.start(folder).wait(10) in (3, 4)
+    assert folder.ask_cancel("ana", "", AT) == ""
+    assert exit_of(folder).exit.cancelled
+    assert folder.read("log") == b"ready\n"
+
+
+@pytest.mark.parametrize("damaged", [["begun.json"], ["begun.json", "child.json"]], ids=" ".join)
+def test_damaged_records_do_not_hide_a_live_run(host: Host, damaged: list[str]) -> None:
+    folder = host.run(WAIT_FOR_EVER)
+    host.ready(folder)
+    child = written(folder, "child.json")["pid"]
+    for name in damaged:
+        (folder.path / name).write_bytes(b"{")
+    (folder.path / "lock").unlink()
+    assert isinstance(folder.observe(), Running)
+    os.kill(host.started[0].pid, signal.SIGKILL)
+    host.started[0].wait()
+    assert isinstance(folder.observe(), Lost)
+    assert folder.end_orphans(0).ended == 1
+    assert gone(child)
 
 
 FULL_DISK = python(
@@ -268,6 +328,22 @@ def test_where_begun_cannot_be_written_nothing_starts(host: Host) -> None:
     assert not (host.root / "ran").exists()
     assert host.start(folder).wait(10) == 0, "once there is room the run can start"
     assert (host.root / "ran").exists()
+
+
+@pytest.mark.parametrize("end", ["killed", "refused"])
+def test_a_start_that_failed_leaves_a_cancelled_run_cancelled(host: Host, end: str) -> None:
+    folder = host.folder(python("open('ran', 'w')"))
+    folder.ask_cancel("ana", "changed my mind", AT)
+    if end == "killed":
+        script = host.changed_script("        supervision.begin()", "        os.kill(os.getpid(), signal.SIGKILL)")
+        assert host.start(folder, script=script).wait(10) == -9
+    else:
+        assert host.start(folder, before=FULL_DISK).wait(10) == 5
+    state = folder.observe()
+    assert isinstance(state, CancelledBeforeStart)
+    assert state.cancel is not None
+    assert state.cancel.by == "ana"
+    assert not (host.root / "ran").exists()
 
 
 def _with_open(path: Path) -> list[int]:

@@ -12,9 +12,21 @@ from pathlib import Path
 import pytest
 
 from runner.engines.engine import Exited, Lost, NotBegun, Running
-from runner.runs.folder import Launch, new_mark
+from runner.errors import Broken
+from runner.runs.folder import Launch, RunFolder, new_mark
 from runner.runs.processes import MARK
-from tests.runner.runs.supervising import WAIT_FOR_EVER, Host, a_host, exit_of, gone, python, written
+from tests.runner.runs.supervising import (
+    WAIT_FOR_EVER,
+    Host,
+    a_host,
+    a_small_disk,
+    exit_of,
+    fill,
+    gone,
+    python,
+    stopped,
+    written,
+)
 from tests.waiting import wait_until
 
 UNTIL_TOLD = python("os.write(1, b'ready\\n')\nwhile not os.path.exists('go'): select.select([], [], [], 0.01)")
@@ -76,6 +88,80 @@ def test_a_stopped_command_can_be_cancelled(host: Host) -> None:
     os.kill(written(folder, "child.json")["pid"], signal.SIGSTOP)
     folder.ask_cancel("ana", "", AT)
     assert exit_of(folder).exit.exit_code == -15
+
+
+def test_a_request_alone_ends_a_run(host: Host) -> None:
+    folder = host.run(WAIT_FOR_EVER)
+    host.ready(folder)
+    folder.write("cancel.json", b"{}")
+    assert exit_of(folder).exit.ended_by == "cancel.json"
+
+
+def test_a_stopped_supervisor_can_be_cancelled(host: Host) -> None:
+    folder = host.run(WAIT_FOR_EVER)
+    host.ready(folder)
+    host.started[0].send_signal(signal.SIGSTOP)
+    wait_until(lambda: stopped(host.started[0].pid))
+    assert isinstance(folder.observe(), Running)
+    assert folder.ask_cancel("ana", "", AT) == ""
+    told = exit_of(folder).exit
+    assert (told.exit_code, told.ended_by) == (-15, "cancel.json")
+
+
+def test_a_supervisor_that_is_stopped_after_the_request_is_woken_by_the_next(host: Host) -> None:
+    folder = host.run(python("signal.signal(15, signal.SIG_IGN); os.write(1, b'ready\\n'); signal.pause()"))
+    host.ready(folder)
+    host.started[0].send_signal(signal.SIGSTOP)
+    wait_until(lambda: stopped(host.started[0].pid))
+    folder.write("cancel.json", b'{"by": "ana", "at": "%s"}' % AT.encode())
+    assert folder.ask_cancel("ben", "", AT) == ""
+    assert exit_of(folder).exit.cancelled
+    assert written(folder, "cancel.json")["by"] == "ana"
+
+
+STOPPED_EARLY = 'what = f"The log {self.log} cannot be opened"', "os.kill(os.getpid(), signal.SIGSTOP); what = ''"
+
+
+def test_a_child_that_is_stopped_before_it_is_the_command_can_be_cancelled(host: Host) -> None:
+    folder = host.folder(python("open('ran', 'w')"))
+    host.start(folder, script=host.changed_script(*STOPPED_EARLY))
+    wait_until((folder.path / "child.json").exists)
+    wait_until(lambda: stopped(written(folder, "child.json")["pid"]))
+    folder.ask_cancel("ana", "", AT)
+    told = exit_of(folder).exit
+    assert (told.cancelled, told.exit_code) == (True, -15)
+    assert not (host.root / "ran").exists()
+
+
+def test_a_child_that_is_stopped_before_it_is_the_command_does_not_make_a_lost_run_live(host: Host) -> None:
+    folder = host.folder(python("open('ran', 'w')"))
+    host.start(folder, script=host.changed_script(*STOPPED_EARLY))
+    wait_until((folder.path / "child.json").exists)
+    child = written(folder, "child.json")["pid"]
+    wait_until(lambda: stopped(child))
+    host.started[0].kill()
+    host.started[0].wait()
+    assert isinstance(folder.observe(), Lost)
+    assert folder.end_orphans(5).ended == 1
+    assert gone(child)
+    assert not (host.root / "ran").exists()
+
+
+def test_a_full_disk_stops_neither_a_cancel_nor_its_outcome(tmp_path: Path) -> None:
+    with a_small_disk(tmp_path / "disk") as disk, a_host(disk) as host:
+        folder = host.run(python("os.write(1, b'ready\\n')\nsignal.pause()"))
+        host.ready(folder)
+        fill(disk)
+        said = folder.ask_cancel("ana", "", AT)
+        assert "cancel.json of run run-0 cannot be written" in said
+        assert "by a signal instead" in said
+        told = exit_of(folder).exit
+        assert (told.exit_code, told.cancelled, told.ended_by) == (-15, True, "SIGTERM")
+        assert host.started[0].wait(10) == 0
+        waiting = RunFolder(folder.path.with_name("run-1"))
+        waiting.path.mkdir()
+        with pytest.raises(Broken, match=r"cancel\.json of run run-1 cannot be written"):
+            waiting.ask_cancel("ana", "", AT)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

@@ -71,6 +71,15 @@ def test_the_evidence_of_a_failed_command_begins_with_its_exception(tmp_path: Pa
     assert len(report.evidence) == len(set(report.evidence)) == 4
 
 
+def test_a_profile_alone_is_no_model_that_could_be_judged(tmp_path: Path) -> None:
+    """The published script writes its profile also when it fails before anything else was written."""
+    export = Export.recorded(KV)
+    (tmp_path / "quark_profile.yaml").write_text("phases: []\n")
+    report = verify(manifest_for(export, tmp_path), CATALOGUE, evidence_of(export, exit_code=1, last_lines=TRACE))
+    assert outcomes(report) == {"exit status": "failed"}
+    assert not any("serve" in action for action in report.next_actions)
+
+
 def test_a_full_disk_is_said_twice_over(tmp_path: Path) -> None:
     """The log says why; the folder says that it is no model although it looks like one."""
     export = Export.recorded(KV)
