@@ -34,7 +34,8 @@ from runner.engines.engine import (
     Running,
     Unreadable,
 )
-from runner.errors import BadRequest, Broken, Conflict, NotHere
+from runner.errors import BadRequest, Broken, Conflict, NotHere, Refused
+from runner.intake.reading import opened, read_fully
 from runner.runs import supervisor
 from runner.runs.processes import Process, end_tree, find_named, find_supervisor, mark_of, wake_and_signal
 from runner.runs.supervisor import RECORDS, sync_folder, write_durably
@@ -180,10 +181,12 @@ class RunFolder:
     def read_if_there(self, name: str) -> bytes | None:
         """A document of this folder; None when it is missing. Raises Broken when it is there but cannot be read."""
         try:
-            return (self.path / name).read_bytes()
-        except FileNotFoundError:
+            # The run could have put a pipe or a link in its place: nobody waits for those.
+            with opened(self.path / name, follow_links=False) as (descriptor, size):
+                return read_fully(descriptor, size, 0)
+        except NotHere:
             return None
-        except OSError as error:
+        except (OSError, Refused) as error:
             raise self._damaged(name, str(error)) from error
 
     def read_as(self, name: str, model: type[_Model]) -> _Model | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -292,3 +292,13 @@ def test_a_run_that_ends_between_two_looks_is_not_called_lost(tmp_path: Path, mo
 
 def test_marks_never_repeat() -> None:
     assert len({new_mark("run-1") for _ in range(100)}) == 100
+
+
+@pytest.mark.parametrize(
+    "make", [lambda path: os.mkfifo(path), lambda path: path.symlink_to("/etc/hostname"), lambda path: path.mkdir()]
+)
+def test_what_is_no_file_is_damaged_and_nobody_waits_for_it(tmp_path: Path, make: Callable[[Path], None]) -> None:
+    folder = RunFolder.create(tmp_path, "run-1", {"launch.json": b"{}"})
+    make(folder.path / "exit.json")
+    with pytest.raises(Broken):
+        folder.read_if_there("exit.json")
