@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from runner.host.datasets import REPOSITORIES
 from runner.planning.host_view import HostView
+from schemas.artifacts.plan import QuantPlan
 
 EVALUATION = "wikitext"
 """What perplexity is measured on when calibration uses a named dataset."""
@@ -40,6 +41,14 @@ def can_evaluate(dataset: str, entry_point: str, host: HostView) -> bool:
     Our own script calibrates on the beginning of a text file and evaluates on its end; everything else needs wikitext.
     """
     return (entry_point == "own" and is_file(dataset)) or is_available(EVALUATION, host)
+
+
+def read_by(plan: QuantPlan) -> list[str]:
+    """The datasets that a run of the plan reads: for calibration, and for the measurement where that is another one."""
+    name = plan.calibration.dataset
+    own_text = plan.entry_point == "own" and is_file(name)
+    measured = [] if own_text or plan.evaluation_intent == "none" else [EVALUATION]
+    return list(dict.fromkeys([_VARIANTS.get(name, name), *measured]))
 
 
 def substitute(host: HostView) -> str | None:

@@ -178,14 +178,17 @@ def trust_remote_code(question: Question) -> Decision:
     return _row("trust_remote_code", False, "Safer: such code runs only when a person asks for it.", "default")
 
 
-def evaluation_intent(question: Question, why_not: str | None) -> Decision:
+def evaluation_intent(question: Question, entry_point: str, why_not: str | None) -> Decision:
     """How much is measured afterwards; `why_not` says why a measurement cannot be made here."""
     asked = question.choices.evaluation_intent
     if asked is not None:
         return _row("evaluation_intent", asked, "Requested.", "request")
     if why_not:
         return _row("evaluation_intent", "none", why_not, "engine")
-    return _row("evaluation_intent", "smoke", "Quick PPL check after quantization.", "published")
+    reason = "Quick PPL check after quantization"
+    if entry_point == "quantize_quark":
+        reason += "; quantize_quark.py has no quick one and measures on all of wikitext"
+    return _row("evaluation_intent", "smoke", f"{reason}.", "published")
 
 
 def extras(question: Question) -> list[Decision]:

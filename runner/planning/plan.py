@@ -49,10 +49,10 @@ class _Table:
         dataset = self.value("calibration_dataset")
         entry = decisions.entry_point(question, str(device.value), dataset, str(export.value))
         # Whether a measurement can be made depends on all that follows it in the table.
-        self._fill(decisions.evaluation_intent(question, None))
+        self._fill(decisions.evaluation_intent(question, str(entry.value), None))
         self._fill(export, device, entry, trust, *decisions.extras(question))
         why_not = evaluation.why_not(self.plan(), question.analysis, question.catalogue, question.host)
-        self._fill(decisions.evaluation_intent(question, why_not))
+        self._fill(decisions.evaluation_intent(question, str(entry.value), why_not))
 
     def _fill(self, *rows: Decision) -> None:
         self._rows |= {row.decision: row for row in rows}

@@ -8,9 +8,7 @@ import errno
 import fcntl
 import logging
 import os
-import shlex
 import socket
-import stat
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -20,13 +18,14 @@ from starlette.applications import Starlette
 
 from runner.clock import SystemClock
 from runner.engines.local import LocalEngine
-from runner.errors import Broken, Conflict, Refused
+from runner.errors import Broken, Conflict
 from runner.runs.dispatcher import Dispatcher
 from runner.runs.judge import RunJudge
 from runner.runs.launching import RunLauncher
 from runner.runs.redaction import Redactor, secrets_of
 from runner.runs.table import RunTable
 from runner.service.app import Api, make_app
+from runner.service.state_folder import keep_others_out
 from runner.service.workflow import Workflow
 from runner.settings import RunnerSettings
 
@@ -99,7 +98,7 @@ def _only_one(state_dir: Path) -> Iterator[None]:
     """Hold the state folder's lock: two daemons would both start its queued runs."""
     try:
         state_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
-        _keep_others_out(state_dir)
+        keep_others_out(state_dir)
         lock = os.open(state_dir / "daemon.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     except OSError as error:
         raise Broken("bad_state_dir", f"state_dir {state_dir} cannot be used: {error.strerror}.") from None
@@ -113,33 +112,6 @@ def _only_one(state_dir: Path) -> Iterator[None]:
         yield
     finally:
         os.close(lock)
-
-
-def _keep_others_out(state_dir: Path) -> None:
-    """Whoever can write into the state folder decides what runs: only this user and root may.
-
-    An empty folder of our own is closed. One with content may have been changed already, and a person has to look.
-    """
-    folder = os.open(state_dir, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        status = os.fstat(folder)
-        if status.st_uid not in {os.geteuid(), 0}:
-            message = f"state_dir {state_dir} belongs to user {status.st_uid}, who could change what runs."
-            raise Refused("unsafe_state_dir", message, "Give it to the runner's user, or name another state_dir.")
-        if not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-            return
-        ours = status.st_uid == os.geteuid()
-        if ours and not any(state_dir.iterdir()):
-            os.fchmod(folder, 0o700)
-            return
-    finally:
-        os.close(folder)
-    if ours:
-        hint = f"Look at what is in it, then run: chmod 700 {shlex.quote(str(state_dir))}"
-    else:
-        hint = f"Name a folder inside it, which the runner makes for itself: {state_dir / 'runner'}"
-    message = f"Other users can write into state_dir {state_dir}, and so could change what runs."
-    raise Refused("unsafe_state_dir", message, hint)
 
 
 @contextlib.contextmanager

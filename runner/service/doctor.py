@@ -19,6 +19,7 @@ from runner.host.interpreter import Interpreter
 from runner.host.interpreter_facts import InterpreterFacts
 from runner.host.paths import nearest_existing
 from runner.service import terminal
+from runner.service.state_folder import danger_in
 from runner.settings import RunnerSettings
 from schemas.artifacts.environment import Hardware
 from schemas.artifacts.plan import Finding, Severity
@@ -105,6 +106,8 @@ def _folders(settings: RunnerSettings) -> Iterator[Finding]:
     if not os.access(nearest_existing(settings.state_dir), os.W_OK | os.X_OK):
         message = f"state_dir {settings.state_dir} cannot be written."
         yield _finding(Severity.BLOCKS, "bad_state_dir", message, "Give the runner's user write access to it.")
+    elif settings.state_dir.is_dir() and (danger := danger_in(settings.state_dir)):
+        yield _finding(Severity.BLOCKS, danger.code, danger.message, danger.hint)
     datasets = mirrored_datasets(settings.datasets.mirror)
     if datasets:
         yield _finding(Severity.INFORMS, "datasets", f"The dataset mirror holds {', '.join(datasets)}.")

@@ -74,7 +74,13 @@ def _parsed(path: Path, text: str) -> Any:
 
 
 class _Plain(yaml.SafeLoader):
-    """YAML without dates: a document's times are text, as in JSON."""
+    """YAML without dates and aliases: a document is what JSON could hold, and as large as its text."""
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        """The next node. Raises YAMLError for an alias: a few of them make a document of gigabytes."""
+        if self.check_event(yaml.AliasEvent):
+            raise yaml.YAMLError("a document has no aliases")
+        return super().compose_node(parent, index)
 
 
 _Plain.yaml_implicit_resolvers = {

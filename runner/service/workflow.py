@@ -16,6 +16,7 @@ from runner.host.interpreter import Interpreter
 from runner.host.interpreter_facts import InterpreterFacts
 from runner.host.model_location import ModelLocation, locate_model
 from runner.host.output_location import OutputLocation, check_disk, check_output, examine_output
+from runner.host.paths import resolved
 from runner.host.workspace import workspace_context
 from runner.intake.analysis import analyse
 from runner.intake.comparison import check_analysis
@@ -23,6 +24,7 @@ from runner.intake.files import file_facts, fingerprint
 from runner.manifest import ContentStore, ManifestContext, check_approvals, make_manifest
 from runner.manifest import check as check_manifest
 from runner.planning import HostView, make_plan
+from runner.planning.datasets import read_by
 from runner.settings import RunnerSettings
 from schemas.api import (
     Approval,
@@ -187,7 +189,7 @@ class Workflow:
             content=self._content,
             made_by=MADE_BY,
             model_files=await asyncio.to_thread(fingerprint, location.path),
-            dataset_files=await asyncio.to_thread(self._dataset_files, plan.calibration.dataset),
+            dataset_files=await asyncio.to_thread(self._dataset_files, plan),
         )
         return context, location, output
 
@@ -200,12 +202,15 @@ class Workflow:
         """The model's folder, which has to lie in the roots still."""
         return locate_model(analysis.model.model_path, self._settings)
 
-    def _dataset_files(self, name: str) -> list[FileFact]:
-        path = dataset_path(self._settings.datasets.mirror, name)
-        if path is None:
+    def _dataset_files(self, plan: QuantPlan) -> list[FileFact]:
+        """The mirror's files that the run calibrates and is measured on."""
+        mirror = self._settings.datasets.mirror
+        found = (dataset_path(mirror, name) for name in read_by(plan))
+        paths = [resolved(path) for path in found if path is not None]
+        if mirror is None or not paths:
             return []
-        files = [path] if path.is_file() else sorted(file for file in path.rglob("*") if file.is_file())
-        return file_facts(path.parent if path.is_file() else path, files)
+        files = {file for path in paths for file in ([path] if path.is_file() else path.rglob("*")) if file.is_file()}
+        return file_facts(resolved(mirror), sorted(files))
 
     async def _free_bytes(self, location: ModelLocation) -> int | None:
         """Free bytes where the result goes when nobody says where."""

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from runner.errors import RunnerError
+from schemas.artifacts.plan import CalibrationChanges
 from schemas.runs import RunState
 from tests.e2e.host import Host
 from tests.peers import interpreter
@@ -56,3 +57,15 @@ def test_a_checkout_that_changed_after_the_approvals_is_refused(checkout: Host) 
     assert caught.value.code == "script_changed"
     assert "quantize_quark" in caught.value.message
     assert checkout.starts() == 0
+
+
+@pytest.mark.parametrize("dataset", ["mit-han-lab/pile-val-backup", "Salesforce/wikitext"])
+def test_data_that_changed_after_the_approvals_is_refused(checkout: Host, dataset: str) -> None:
+    """What is calibrated on, under whichever name, and what is measured on."""
+    calibration = CalibrationChanges(dataset="pileval_for_awq_benchmark")
+    manifest = checkout.manifest(calibration=calibration, entry_point="quantize_quark")
+    (checkout.mirror / dataset / "validation.jsonl").write_text('{"text": "other"}\n')
+    with pytest.raises(RunnerError) as caught:
+        checkout.submit(manifest)
+    assert caught.value.code == "dataset_changed"
+    assert f"{dataset}/validation.jsonl" in caught.value.message

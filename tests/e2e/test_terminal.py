@@ -116,7 +116,7 @@ WRONG_DOCUMENTS = [
     ("manifest", "quant_plan.json", None, "ptq-runner plan"),
     ("run", "run_manifest.yaml", None, "ptq-runner manifest"),
     ("run", "run_manifest.yaml", "a: [1", "is broken"),
-    ("run", "run_manifest.yaml", "&a [*a]", "not a valid run_manifest"),
+    ("run", "run_manifest.yaml", "&a [*a]", "a document has no aliases"),
 ]
 
 

@@ -16,6 +16,8 @@ import yaml
 
 from runner.errors import Refused, RunnerError
 from runner.service import daemon
+from runner.service.doctor import _folders
+from runner.service.state_folder import keep_others_out
 from runner.settings import RunnerSettings
 
 
@@ -91,7 +93,7 @@ def _owned_by(uid: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def test_an_empty_folder_of_our_own_is_closed(tmp_path: Path) -> None:
     tmp_path.chmod(0o777)
-    daemon._keep_others_out(tmp_path)
+    keep_others_out(tmp_path)
     assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o700
 
 
@@ -100,17 +102,25 @@ def test_a_folder_with_content_that_others_may_have_changed_is_refused(mode: int
     (tmp_path / "content").mkdir()
     tmp_path.chmod(mode)
     with pytest.raises(Refused) as caught:
-        daemon._keep_others_out(tmp_path)
+        keep_others_out(tmp_path)
     assert caught.value.code == "unsafe_state_dir"
     assert f"chmod 700 {tmp_path}" in caught.value.hint
     assert stat.S_IMODE(tmp_path.stat().st_mode) == mode
+
+
+def test_the_doctor_tells_of_an_open_folder_first(tmp_path: Path) -> None:
+    (tmp_path / "content").mkdir()
+    tmp_path.chmod(0o777)
+    assert "unsafe_state_dir" in {finding.code for finding in _folders(RunnerSettings(state_dir=tmp_path))}
+    tmp_path.chmod(0o700)
+    assert "unsafe_state_dir" not in {finding.code for finding in _folders(RunnerSettings(state_dir=tmp_path))}
 
 
 @pytest.mark.parametrize("mode", [0o700, 0o750, 0o755])
 def test_a_folder_that_only_we_can_write_is_as_it_was(mode: int, tmp_path: Path) -> None:
     (tmp_path / "content").mkdir()
     tmp_path.chmod(mode)
-    daemon._keep_others_out(tmp_path)
+    keep_others_out(tmp_path)
     assert stat.S_IMODE(tmp_path.stat().st_mode) == mode
 
 
@@ -118,7 +128,7 @@ def test_a_folder_that_only_we_can_write_is_as_it_was(mode: int, tmp_path: Path)
 def test_a_folder_of_somebody_else_is_refused(tmp_path: Path) -> None:
     os.chown(tmp_path, 12345, -1)
     with pytest.raises(Refused) as caught:
-        daemon._keep_others_out(tmp_path)
+        keep_others_out(tmp_path)
     assert "belongs to user 12345" in caught.value.message
 
 
@@ -126,7 +136,7 @@ def test_a_folder_of_somebody_else_is_refused(tmp_path: Path) -> None:
 def test_a_folder_of_root_that_a_group_can_write_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tmp_path.chmod(0o2775)  # as volumes of a cluster are mounted
     with _owned_by(1000, monkeypatch), pytest.raises(Refused) as caught:
-        daemon._keep_others_out(tmp_path)
+        keep_others_out(tmp_path)
     assert f"{tmp_path}/runner" in caught.value.hint
 
 
