@@ -77,9 +77,10 @@ def test_control_c_is_no_error() -> None:
 def _typed(tail: str) -> subprocess.CompletedProcess[str]:
     """A command line of the shell's, for what only it can do with streams."""
     script = f'"$0" -m runner.service {tail}'
-    return subprocess.run(
-        ["bash", "-c", script, sys.executable], capture_output=True, text=True, timeout=60, check=False
-    )
+    # Buffered, as for a person: a full device is then noticed only at the end.
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONUNBUFFERED"}
+    command = ["bash", "-c", script, sys.executable]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, env=environment)
 
 
 @pytest.mark.parametrize("command", ["--help", "diagnose {log}", "diagnose {log} --json"])

@@ -105,6 +105,10 @@ def test_a_sentence_is_printed_as_it_is(said: str, capsys: pytest.CaptureFixture
     shell.tell(said)
     printed = capsys.readouterr()
     assert printed.out == printed.err == said + "\n"
+    shell.out.print(said)  # also where a bare string gets there
+    shell.err.print(said)
+    printed = capsys.readouterr()
+    assert printed.out == printed.err == said + "\n"
 
 
 def test_json_has_nothing_that_commands_a_terminal() -> None:
