@@ -8,9 +8,11 @@ import errno
 import fcntl
 import logging
 import os
+import signal
 import socket
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from types import FrameType
 from urllib.parse import urlsplit
 
 import uvicorn
@@ -20,6 +22,7 @@ from runner.clock import SystemClock
 from runner.engines.local import LocalEngine
 from runner.errors import Broken, Conflict
 from runner.runs.dispatcher import Dispatcher
+from runner.runs.journal import EventStream
 from runner.runs.judge import RunJudge
 from runner.runs.launching import RunLauncher
 from runner.runs.redaction import Redactor, secrets_of
@@ -48,7 +51,20 @@ def run_daemon(settings: RunnerSettings) -> None:
             timeout_graceful_shutdown=_STOP_SECONDS,
         )
         log.info("listening on %s, state in %s", settings.listen_url, settings.state_dir)
-        uvicorn.Server(config).run(sockets=[listener])
+        _Server(config, table.stream).run(sockets=[listener])
+
+
+class _Server(uvicorn.Server):
+    """Ends the streams of events when it is told to stop: their readers would wait for ever."""
+
+    def __init__(self, config: uvicorn.Config, stream: EventStream) -> None:
+        super().__init__(config)
+        self._stream = stream
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Called by the signal; the server's loop looks every tenth of a second."""
+        self._stream.close()
+        super().handle_exit(sig, frame)
 
 
 def compose(settings: RunnerSettings) -> tuple[Starlette, RunTable]:
@@ -90,7 +106,10 @@ def _recover(table: RunTable) -> None:
 
 def _tell_of_a_fall(task: asyncio.Task[None]) -> None:
     if not task.cancelled() and (error := task.exception()) is not None:
-        log.critical("a part of the daemon fell; restart it", exc_info=error)
+        log.critical(
+            "a part of the daemon fell, so it stops; runs go on, and the next daemon adopts them", exc_info=error
+        )
+        os.kill(os.getpid(), signal.SIGTERM)
 
 
 @contextlib.contextmanager

@@ -27,7 +27,10 @@ _INTERRUPTED = 130  # 128 + SIGINT, as shells say it
 
 
 def follow(client: Client, run_id: str, console: Console, tell: Tell) -> Run:
-    """Show a run's progress until it has ended; a plain line for each change where there is no terminal."""
+    """Show a run's progress until it has ended; a plain line for each change where there is no terminal.
+
+    A run of which nothing is known any more is given back as well: nobody can wait for it.
+    """
     columns = (
         TextColumn("{task.description}", markup=False),
         BarColumn(),
@@ -41,7 +44,7 @@ def follow(client: Client, run_id: str, console: Console, tell: Tell) -> Run:
         Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as bar,
     ):
         task = bar.add_task("waiting", total=100)
-        while not (run := patiently(lambda: client.run(run_id), tell)).state.ended:
+        while not _is_over(run := patiently(lambda: client.run(run_id), tell)):
             line = terminal.plain(_line(run))
             bar.update(task, description=line, completed=run.progress.percent)
             if line != said and not console.is_terminal:
@@ -92,6 +95,10 @@ def leaving(run_id: str, tell: Tell) -> Iterator[None]:
     except KeyboardInterrupt:
         tell(f"\nRun {run_id} goes on. Look at it with: ptq-runner show {run_id}")
         raise click.exceptions.Exit(_INTERRUPTED) from None
+
+
+def _is_over(run: Run) -> bool:
+    return run.state.ended or run.state is RunState.UNKNOWN
 
 
 def _line(run: Run) -> str:

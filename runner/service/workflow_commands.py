@@ -9,7 +9,8 @@ from typing import Any
 
 import click
 
-from runner.errors import BadRequest, Refused
+from runner.errors import BadRequest, Refused, RunnerError
+from runner.runs.submission import run_id
 from runner.service import asking, terminal
 from runner.service.arguments import FilePath, Words, expanded
 from runner.service.documents import read_file, write_file
@@ -153,13 +154,14 @@ def run(shell: Shell, manifest_file: Path, key: str | None, as_json: bool) -> No
         (asking.PLAN, terminal.plan_view(document.inputs.quant_plan), document.inputs.quant_plan),
         (asking.COMMAND, terminal.manifest_view(document), document),
     )
+    key = key or f"terminal-{digest(document)}"
+    _check_before_asking(shell, document, key)
     approvals = []
     shown = shell.err if as_json else shell.out
     say = shell.tell if as_json else shell.say
     for question, view, approved in checkpoints:
         shell.show(view, shown)
         approvals.append(asking.approved(question, digest(approved), shell.listen, shell.clock))
-    key = key or f"terminal-{digest(document)}"
     submitted = shell.client.submit(RunSubmission(run_manifest=document, approvals=approvals, key=key))
     say(f"Run {submitted.id} is {submitted.state}. It goes on when this terminal is closed.")
     ended = follow(shell.client, submitted.id, shell.err, shell.tell)
@@ -173,6 +175,24 @@ def run(shell: Shell, manifest_file: Path, key: str | None, as_json: bool) -> No
         raise Refused("run_failed", f"Run {ended.id} {ended.state}: {ended.reason}", f"See ptq-runner logs {ended.id}")
     asking.ask(asking.RESULT, shell.listen)
     say(f"Accepted: {ended.output_dir}")
+
+
+def _check_before_asking(shell: Shell, document: RunManifest, key: str) -> None:
+    """What would refuse the run afterwards anyway is told before anybody reads and approves three documents."""
+    try:
+        earlier = shell.client.run(run_id(key))
+    except RunnerError as error:
+        if error.code != "no_such_run":
+            raise
+    else:
+        raise Refused(
+            "ran_before",
+            f"This manifest was handed in before: run {earlier.id} {earlier.state}.",
+            f"See `ptq-runner show {earlier.id}`; to run it once more, give a --key of its own.",
+        )
+    inputs = document.inputs
+    wanted = {"model_analysis": inputs.model_analysis, "quant_plan": inputs.quant_plan}
+    shell.client.manifest(ManifestRequest(**wanted, output_dir=document.outputs.output_dir))
 
 
 def _choices(options: dict[str, Any]) -> PlanChoices:

@@ -85,6 +85,8 @@ class Host:
         self.daemon.kill()
         self.daemon.wait()
         self.daemon = None
+        self.client.close()  # its connections lead to a daemon that is gone
+        self.client = Client(self.settings)
 
     def stop(self) -> None:
         """End the daemon and everything that it ever started."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import signal
 import stat
 import subprocess
 import sys
@@ -195,6 +196,18 @@ def _epoch(http: httpx.Client) -> str:
     (place, kind, _), *_ = _read_events(http, 1, "nonsense.7")
     assert kind == "reset"
     return place.partition(".")[0]
+
+
+def test_the_daemon_stops_quickly_and_quietly_while_events_are_read(host: Host, http: httpx.Client) -> None:
+    assert host.daemon is not None
+    before = len(host.daemon_log())
+    with http.stream("GET", "/v1/events") as answer:
+        lines = answer.iter_lines()
+        assert next(lines).startswith(":")
+        host.daemon.terminate()
+        assert [line for line in lines if line] == []
+    assert host.daemon.wait(2) == -signal.SIGTERM  # the server hands the signal on once it has cleaned up
+    assert "Traceback" not in host.daemon_log()[before:]
 
 
 def test_a_reader_from_before_a_restart_is_told_to_ask_again(host: Host, http: httpx.Client) -> None:

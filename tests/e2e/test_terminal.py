@@ -84,6 +84,19 @@ def test_nothing_runs_without_a_yes_at_every_checkpoint(person: Person, says: st
     assert person.host.client.runs(None, 5) == []
 
 
+def test_what_cannot_run_is_said_before_anybody_is_asked(person: Person) -> None:
+    person.goes_to_the_command()
+    person.types("run", "run_manifest.yaml", says="ok\nok\ngo\nok\n")
+    again = person.types("run", "run_manifest.yaml", says="ok\nok\ngo\nok\n")
+    assert again.returncode == 1
+    assert "handed in before" in again.stderr
+    occupied = person.types("run", "run_manifest.yaml", "--key", "another", says="ok\nok\ngo\nok\n")
+    assert occupied.returncode == 1
+    assert "is not empty" in occupied.stderr
+    assert "Checkpoint" not in again.stderr + occupied.stderr
+    assert person.host.starts() == 1
+
+
 def test_a_rejected_result_is_not_accepted(person: Person) -> None:
     person.goes_to_the_command()
     done = person.types("run", "run_manifest.yaml", says="ok\nok\ngo\nno\n")
