@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from runner.settings import load_settings
+
 ROOT = Path(__file__).parent.parent
 ENGINE = {"torch", "transformers", "quark", "numpy", "datasets", "safetensors", "accelerate"}
 # Within the runner a module imports downwards only.
@@ -95,3 +97,9 @@ def test_the_program_is_installed_by_its_name() -> None:
         "diagnose",
     ):
         assert f"\n  {command} " in shown
+
+
+def test_the_example_settings_can_be_read() -> None:
+    settings = load_settings(ROOT / "deploy" / "runner.example.yaml")
+    assert settings.outputs.mode == "0640"
+    assert settings.models.roots
