@@ -55,8 +55,11 @@ class Probes:
     def tell_facts(self, document: object) -> None:
         self.environment(f"print('noise')\nprint({json.dumps(document)!r})")
 
-    def tell_catalogue(self, document: object) -> None:
-        self.catalogue(f"import sys\nopen(sys.argv[2], 'w').write({json.dumps(document)!r})")
+    def tell_catalogue(self, document: object, once: Path | None = None) -> None:
+        """What the catalogue's probe answers; with `once` only when that file is there."""
+        wait = f"import os, threading\nwhile not os.path.exists({str(once)!r}): threading.Event().wait(0.01)\n"
+        write = f"import sys\nopen(sys.argv[2], 'w').write({json.dumps(document)!r})"
+        self.catalogue(f"{wait if once else ''}{write}")
 
     def environment(self, body: str) -> None:
         self._write("environment_probe", body)

@@ -80,6 +80,8 @@ def test_callers_at_the_same_time_share_one_probe(tmp_path: Path, probes: Probes
 
 
 def test_a_caller_that_leaves_does_not_stop_the_probe_for_others(tmp_path: Path, probes: Probes) -> None:
+    probes.tell_catalogue(CATALOGUE, once=tmp_path / "go")
+
     async def leave() -> None:
         interpreter = make(tmp_path, probes)
         await interpreter.facts()
@@ -87,6 +89,7 @@ def test_a_caller_that_leaves_does_not_stop_the_probe_for_others(tmp_path: Path,
         second = asyncio.ensure_future(interpreter.catalogue())
         await until(lambda: probes.starts("catalogue"))
         first.cancel()
+        (tmp_path / "go").touch()
         assert (await second).algorithms == ["awq"]
         assert first.cancelled()
 
