@@ -1,0 +1,16 @@
+"""Where PTQ_NO_SKIPS is set, everything that tests need is there: a test that skips all the same is a failure."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Turn a run with skipped tests into a failed one."""
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if os.environ.get("PTQ_NO_SKIPS") and reporter is not None and reporter.stats.get("skipped"):
+        reporter.write_line("PTQ_NO_SKIPS is set, and some tests were skipped.", red=True)
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
