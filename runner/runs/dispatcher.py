@@ -75,7 +75,8 @@ class Dispatcher:
                 self._settle_cancelled(active)
                 waiting = (entry for entry in self.table.unfinished() if entry.run.id not in active)
                 queued = [entry for entry in waiting if not entry.damaged and entry.run.state is not RunState.UNKNOWN]
-                if queued and not self._busy(active):
+                # A run of which nothing can be read has no task for long: it does not hold up the queue for ever.
+                if queued and not active:
                     first = queued.pop(0)
                     active[first.run.id] = tasks.create_task(self._bring_to_end(first))
                 waits = tasks.create_task(self.table.work_waits.wait())
@@ -85,10 +86,6 @@ class Dispatcher:
 
     def _begun(self) -> list[Entry]:
         return [entry for entry in self.table.unfinished() if entry.damaged or entry.folder.has_begun()]
-
-    def _busy(self, active: dict[str, asyncio.Task[None]]) -> bool:
-        """A run of which nothing can be read does not hold up the queue for ever."""
-        return any(self.table.entry(run).run.state is not RunState.UNKNOWN for run in active)
 
     def _settle_cancelled(self, active: dict[str, asyncio.Task[None]]) -> None:
         """A run that waits is cancelled at once, whatever else this host is busy with."""

@@ -74,6 +74,22 @@ def test_a_damaged_run_that_still_runs_holds_the_queue_and_can_be_cancelled(
     host.wait_for(waiting, RunState.SUCCEEDED)
 
 
+def test_a_run_that_waited_already_does_not_start_beside_a_damaged_one(host: Host) -> None:
+    run, _ = _running(host)
+    waiting = host.submit(host.manifest("later"), "later").id
+    host.kill()
+    _torn(host.run_folder(run))
+    host.start()
+    host.wait_for(run, RunState.RUNNING)
+    assert host.client.run(waiting).position == 1
+    (host.folder / "go").touch()
+    host.wait_for(waiting, RunState.SUCCEEDED)
+    second_began = json.loads((host.run_folder(waiting) / "begun.json").read_text())["wall"]
+    first_ended = json.loads((host.run_folder(run) / "exit.json").read_text())["ended_at"]
+    assert first_ended <= second_began
+    assert host.starts() == 2
+
+
 @pytest.mark.parametrize(
     ("name", "content"),
     [
