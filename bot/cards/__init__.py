@@ -1,0 +1,1 @@
+"""What is shown, free of any platform."""

@@ -1,0 +1,184 @@
+"""What may happen to a conversation: people decide, runners answer, time passes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from bot.conversation.person import Person
+from bot.conversation.request import Changes
+from bot.conversation.state import Checkpoint, Trouble
+from schemas.artifacts.analysis import ModelAnalysis
+from schemas.artifacts.manifest import RunManifest
+from schemas.artifacts.plan import QuantPlan
+from schemas.runs import Run
+
+
+@dataclass(frozen=True)
+class Human:
+    """Something that a person did. `where` is kept with approvals, such as "web thread 12"."""
+
+    by: Person
+    at: datetime
+    where: str
+
+
+@dataclass(frozen=True)
+class Approve(Human):
+    """Yes to what was shown. `digest` is that of the card which the person saw, or its first 12 digits or more.
+
+    Words carry the digest of the latest card that had been delivered when they were said; empty when there was none,
+    which approves nothing.
+    """
+
+    checkpoint: Checkpoint
+    digest: str
+
+
+@dataclass(frozen=True)
+class Change(Human):
+    """Something shall be otherwise. `digest` as for Approve; empty where the person was not looking at a card."""
+
+    changes: Changes
+    digest: str = ""
+
+
+@dataclass(frozen=True)
+class Reject(Human):
+    """No. At the last checkpoint it rejects the result; before, it asks the person what to change."""
+
+    checkpoint: Checkpoint | None = None
+    digest: str = ""
+
+
+@dataclass(frozen=True)
+class Cancel(Human):
+    """Stop all of it."""
+
+
+@dataclass(frozen=True)
+class Retry(Human):
+    """The failed step once more. A run is offered again at checkpoint 3: it needs a new yes."""
+
+
+@dataclass(frozen=True)
+class Revise(Human):
+    """Back to the plan, after a failure or an end."""
+
+
+@dataclass(frozen=True)
+class Remark(Human):
+    """Words that decide nothing: a question, or nothing that was understood."""
+
+    text: str
+    is_question: bool = False
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a runner said to the question of a step."""
+
+    step: int
+    at: datetime
+
+
+@dataclass(frozen=True)
+class Analysed(Answer):
+    """The model was analysed."""
+
+    document: ModelAnalysis
+    digest: str
+    proposed_output: str
+
+
+@dataclass(frozen=True)
+class Planned(Answer):
+    """A plan was made."""
+
+    document: QuantPlan
+    digest: str
+
+
+@dataclass(frozen=True)
+class Prepared(Answer):
+    """The exact command was derived."""
+
+    document: RunManifest
+    digest: str
+
+
+@dataclass(frozen=True)
+class Submitted(Answer):
+    """The runner has the run."""
+
+    run: Run
+
+
+@dataclass(frozen=True)
+class StepFailed(Answer):
+    """The runner refused; asking the same again would not help."""
+
+    trouble: Trouble
+
+
+@dataclass(frozen=True)
+class Delayed(Answer):
+    """The runner does not answer. It is asked again until it does, or until a person stops it."""
+
+    trouble: Trouble
+
+
+@dataclass(frozen=True)
+class RunNews:
+    """The run as the runner knows it now."""
+
+    run: Run
+    at: datetime
+
+
+@dataclass(frozen=True)
+class RunSilent:
+    """There is no news of the run, and why."""
+
+    run: str
+    trouble: Trouble
+    at: datetime
+
+
+@dataclass(frozen=True)
+class RunMissing:
+    """The runner answers, and does not know the run."""
+
+    run: str
+    trouble: Trouble
+    at: datetime
+
+
+@dataclass(frozen=True)
+class Expire:
+    """Nobody decided for too long. `step` and `kind` are those of the state that is meant."""
+
+    step: int
+    kind: str
+    at: datetime
+
+
+Command = (
+    Approve
+    | Change
+    | Reject
+    | Cancel
+    | Retry
+    | Revise
+    | Remark
+    | Analysed
+    | Planned
+    | Prepared
+    | Submitted
+    | StepFailed
+    | Delayed
+    | RunNews
+    | RunSilent
+    | RunMissing
+    | Expire
+)

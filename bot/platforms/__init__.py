@@ -1,0 +1,1 @@
+"""Slack, Discord, the page and the script: events in, cards out."""
