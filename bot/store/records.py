@@ -35,8 +35,11 @@ class Outcome(Document):
 
 @dataclass(frozen=True)
 class StoredEvent:
-    """One inbox row. `seen` is the digest of the card that asked for a decision and had been delivered when the event
-    came in: what the person can have seen. `outcome` is None until it was acted upon."""
+    """One inbox row.
+
+    `seen` is the digest of the card that asked for a decision and had been delivered when the event came in: what the
+    person can have seen. `outcome` is None until the event was acted upon.
+    """
 
     id: int
     event: Event
@@ -65,8 +68,10 @@ class Shown:
 
 @dataclass(frozen=True)
 class Delivery:
-    """A message that a platform does not show yet as it should. `tried` is True when an earlier attempt to post may have
-    reached the platform."""
+    """A message that a platform does not show yet as it should.
+
+    `tried` is True when an earlier attempt to post may have reached the platform.
+    """
 
     shown: Shown
     place: Place
