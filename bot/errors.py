@@ -14,6 +14,7 @@ BotError                code, message for the person, hint
 │   ├── PlatformAway    for now: later may help
 │   ├── SurfaceGone     the message or thread is not there any more
 │   └── PlatformDenied  for good: a permission, scope or setting is missing
+├── OutputTaken         another conversation writes to that folder
 └── NotFound            something named is not known
 """
 
@@ -88,6 +89,10 @@ class SurfaceGone(PlatformError):
 
 class PlatformDenied(PlatformError):
     """For good: a permission, scope or setting is missing."""
+
+
+class OutputTaken(BotError):
+    """Another conversation writes to that folder."""
 
 
 class NotFound(BotError):

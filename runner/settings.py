@@ -58,9 +58,11 @@ class OutputSettings(_Section):
 
 
 class DatasetSettings(_Section):
-    """The local mirror of calibration and evaluation data."""
+    """The local mirror of calibration and evaluation data, and how much of it a plan takes when nobody says."""
 
     mirror: Path | None = None
+    num_calib_data: int | None = Field(None, ge=1, le=1_000_000, description="Samples.")
+    seq_len: int | None = Field(None, ge=1, le=1_048_576, description="Tokens of one sample.")
 
 
 class GpuSettings(_Section):
@@ -217,6 +219,8 @@ def _absolute(settings: RunnerSettings) -> RunnerSettings:
         ),
         "models": settings.models.model_copy(update={"roots": [full(root) for root in settings.models.roots]}),
         "outputs": settings.outputs.model_copy(update={"roots": [full(root) for root in settings.outputs.roots]}),
-        "datasets": DatasetSettings(mirror=full(settings.datasets.mirror) if settings.datasets.mirror else None),
+        "datasets": settings.datasets.model_copy(
+            update={"mirror": full(settings.datasets.mirror) if settings.datasets.mirror else None}
+        ),
     }
     return settings.model_copy(update=updates)

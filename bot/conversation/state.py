@@ -89,9 +89,10 @@ class Working(Base):
 
 
 class Analysing(Working):
-    """The runner reads the model."""
+    """The runner reads the model. `because` says why it is read again, where a runner found that it has to be."""
 
     kind: Literal["analysing"] = "analysing"
+    because: str = ""
 
 
 class ReviewingAnalysis(Base):
@@ -99,14 +100,16 @@ class ReviewingAnalysis(Base):
 
     kind: Literal["reviewing_analysis"] = "reviewing_analysis"
     analysis: AnalysisRevision
+    because: str = ""
 
 
 class Planning(Working):
-    """The runner makes a plan."""
+    """The runner makes a plan. `because` says why it is made again, where a runner found that it has to be."""
 
     kind: Literal["planning"] = "planning"
     analysis: AnalysisRevision
     approvals: tuple[Approval, ...]
+    because: str = ""
 
 
 class ReviewingPlan(Base):
@@ -116,6 +119,7 @@ class ReviewingPlan(Base):
     analysis: AnalysisRevision
     approvals: tuple[Approval, ...]
     plan: PlanRevision
+    because: str = ""
 
 
 class Preparing(Working):

@@ -78,6 +78,8 @@ class Platform(Protocol):
     """
 
     name: str
+    pace_seconds: float
+    """The least time between two updates of one message. The newest card wins, and the last one always arrives."""
 
     async def thread(self, place: Place, key: str, title: str) -> str:
         """Open the thread of a new conversation, or give back the one that `key` opened already."""

@@ -54,6 +54,7 @@ class Shown:
     """One message of a thread: what it has to show, and what the platform shows already.
 
     `slot` names it within its conversation ("plan:3"); `wanted` grows with every change of `what`, `delivered` follows.
+    `error` says why the platform does not show it as it should; `given_up` that it never will.
     """
 
     id: int
@@ -64,6 +65,8 @@ class Shown:
     delivered: int
     message: str | None
     changed_at: datetime
+    error: str = ""
+    given_up: bool = False
 
 
 @dataclass(frozen=True)

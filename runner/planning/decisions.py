@@ -128,10 +128,13 @@ def calibration(question: Question) -> list[Decision]:
     standard = Calibration()
     rows = [_dataset(question, asked.dataset, standard.dataset)]
     for name in ("num_calib_data", "seq_len", "batch_size"):
-        wanted = getattr(asked, name)
-        value = getattr(standard, name) if wanted is None else wanted
-        reason, source = ("Standard default.", "published") if wanted is None else ("Requested.", "request")
-        rows.append(_row(name, value, reason, cast(Source, source)))
+        wanted, here = getattr(asked, name), getattr(question.host, name, None)
+        if wanted is not None:
+            rows.append(_row(name, wanted, "Requested.", "request"))
+        elif here is not None:
+            rows.append(_row(name, here, "This runner's own default.", "host"))
+        else:
+            rows.append(_row(name, getattr(standard, name), "Standard default.", "published"))
     return rows
 
 

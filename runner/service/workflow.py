@@ -234,6 +234,8 @@ class Workflow:
             disk_reserve_bytes=settings.limits.disk_reserve_bytes,
             remote_code=settings.remote_code,
             default_entry_point=settings.quark.entry_point,
+            num_calib_data=settings.datasets.num_calib_data,
+            seq_len=settings.datasets.seq_len,
         )
 
     async def _hardware(self, facts: InterpreterFacts) -> Hardware:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -183,6 +184,13 @@ def test_calibration_takes_what_was_asked_and_standards_for_the_rest() -> None:
     assert (plan.calibration.num_calib_data, plan.calibration.seq_len, plan.calibration.batch_size) == (256, 512, 1)
     assert row(plan, "num_calib_data").source == "request"
     assert row(plan, "seq_len").source == "published"
+
+
+def test_a_runner_may_have_calibration_defaults_of_its_own() -> None:
+    host = replace(CPU, num_calib_data=8, seq_len=256)
+    plan = plan_for(host=host, global_scheme="fp8", calibration={"seq_len": 64})
+    assert (plan.calibration.num_calib_data, plan.calibration.seq_len) == (8, 64)
+    assert (row(plan, "num_calib_data").source, row(plan, "seq_len").source) == ("host", "request")
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,60 @@
+"""It is over: accepted, rejected, cancelled or expired."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from bot.cards import amounts
+from bot.cards.blocks import fields, make_card, paragraph
+from bot.cards.card import Card, Tone
+from bot.cards.outcome import within
+from bot.cards.run import took
+from bot.cards.texts import last_part, plain, who
+from bot.conversation.person import Person
+from bot.conversation.state import Ended, Ending
+
+_AGAIN = 'To take it up again, say "back to the plan" here; every later approval is asked for again.'
+
+
+def ending_card(state: Ended, patience: timedelta | None = None, mention: Person | None = None) -> Card:
+    """How a request ended, who ended it, and what is left of it."""
+    name = last_part(state.request.model)
+    told = _told(state, patience)
+    run, output = state.run, state.manifest.output_dir if state.manifest else None
+    tone = Tone.GOOD if state.ending is Ending.ACCEPTED else Tone.CLOSED
+    return make_card(
+        f"{state.ending.capitalize()}: {name}",
+        tone,
+        [
+            paragraph(told),
+            fields(
+                ("Scheme", state.plan.scheme if state.plan else None),
+                ("Output folder", output if run else None),
+                ("Run", run.id if run else None),
+                ("Took", took(run) if run else None),
+            ),
+            paragraph(_AGAIN),
+        ],
+        f"{name}: {told}",
+        mention=mention,
+    )
+
+
+def _told(state: Ended, patience: timedelta | None) -> str:
+    by, when = f" by {who(state.by)}" if state.by else "", amounts.moment(state.at)
+    match state.ending:
+        case Ending.ACCEPTED:
+            return f"Accepted{by}, {when}. The quantized model is in the output folder."
+        case Ending.REJECTED:
+            return f"Rejected{by}, {when}. Its files stay in the output folder until somebody removes them."
+        case Ending.CANCELLED:
+            reason = f" {plain(state.run.reason)}" if state.run and state.run.reason else ""
+            return f"Cancelled{by}, {when}.{reason or ' Nothing was run.' if state.run is None else reason}"
+        case Ending.EXPIRED:
+            return f"Expired {when}: nobody decided {within(patience)}. {_left(state)}"
+
+
+def _left(state: Ended) -> str:
+    if state.run is None:
+        return "Nothing was run."
+    return "Files of its run stay in the output folder until somebody removes them."

@@ -1,0 +1,149 @@
+"""Something shall be otherwise: what of it is touched, and where the conversation goes on."""
+
+from __future__ import annotations
+
+from pydantic import JsonValue
+
+from bot.conversation import remote_code, seen
+from bot.conversation.commands import Change
+from bot.conversation.decision import Decision, Proceed, Refuse, Verb, Verdict
+from bot.conversation.policy import Facts, Policy, Right
+from bot.conversation.reached import Stop, going_back
+from bot.conversation.request import Changes, Request
+from bot.conversation.sentences import refuse, standing
+from bot.conversation.state import (
+    Analysing,
+    Ended,
+    Planning,
+    ReviewingAnalysis,
+    ReviewingPlan,
+    Running,
+    State,
+    Submitting,
+    asked_at,
+)
+
+_SAID_CHARACTERS = 300
+
+
+def change(state: State, command: Change, policy: Policy) -> Decision:
+    """The request with the changes in it, at the earliest step that they touch; later approvals are void.
+
+    What touches only a step that was not reached yet is kept for it, and the conversation stays where it is.
+    """
+    changes = command.changes
+    facts = Facts(state.requester, remote_code=remote_code.asked(changes.choices))
+    if reason := policy.against(command.by, Right.CHANGE, facts):
+        return refuse("not_allowed", reason)
+    if isinstance(state, Submitting | Running):
+        if state.cancelled_by is not None:
+            return refuse("not_now", standing(state), "Say what shall be different once it has ended.")
+        return refuse("not_now", "The run was handed over and cannot be changed.", "Cancel it first.")
+    if command.digest and not seen.stands(state, command.digest):
+        return seen.outdated(state)
+    if refusal := _against_runner(changes, policy):
+        return refusal
+    request = changed(state.request, changes, policy)
+    if request == state.request:
+        return refuse(
+            "nothing_changed", "That is how it stands already; nothing was changed.", "Say what shall differ."
+        )
+    return _proceed(state, command, request)
+
+
+def changed(request: Request, changes: Changes, policy: Policy) -> Request:
+    """A request with changes in it. No runner named means the first that is configured.
+
+    Trust in a model's own code is trust in what was read: another model or revision ends it, unless it is given anew.
+    """
+    if changes.model == request.model and changes.revision is None:
+        changes = changes.model_copy(update={"model": None})  # the same model keeps its revision
+    if changes.runner == "":
+        changes = changes.model_copy(update={"runner": policy.runners[0]})
+    after = request.changed(changes)
+    same_code = (after.model, after.revision) == (request.model, request.revision)
+    if same_code or remote_code.FIELD in changes.choices:
+        return after
+    choices = {name: value for name, value in after.choices.items() if name != remote_code.FIELD}
+    return after.model_copy(update={"choices": choices})
+
+
+def touched(before: Request, after: Request) -> Stop:
+    """The earliest step that two different requests do not share."""
+    if _of_the_analysis(before) != _of_the_analysis(after):
+        return Stop.ANALYSIS
+    return Stop.PLAN if before.choices != after.choices else Stop.COMMAND
+
+
+def _of_the_analysis(request: Request) -> tuple[object, ...]:
+    return request.model, request.revision, request.runner, remote_code.asked(request.choices)
+
+
+def _against_runner(changes: Changes, policy: Policy) -> Refuse | None:
+    if changes.runner is None or changes.runner in policy.runners or (not changes.runner and policy.runners):
+        return None
+    return unknown_runner(changes.runner, policy)
+
+
+def unknown_runner(named: str, policy: Policy) -> Refuse:
+    """The refusal of a runner that is not configured; it names those that are."""
+    if not policy.runners:
+        return refuse("no_runner", "No runner is configured.", "Name one under runners in bot.yaml.")
+    known = f"Known: {', '.join(policy.runners)}."
+    return refuse("unknown_runner", f"There is no runner called {named[:80]!r}.", known)
+
+
+def _proceed(state: State, command: Change, request: Request) -> Proceed:
+    first = touched(state.request, request)
+    said = in_words(command.changes)
+    if _only_later(state, first, request):
+        # Nothing that was shown is touched: the card stays open, so the record names no checkpoint that was decided.
+        kept = state.model_copy(update={"request": request})
+        told = f"Noted for the {'plan' if first is Stop.PLAN else 'command'}: {said}."
+        return Proceed(kept, Verdict(Verb.CHANGED, command.by, changes=command.changes), told)
+    # Whoever takes up an ended conversation sees the plan again, whatever was changed.
+    following = going_back(state, request, min(first, Stop.PLAN) if isinstance(state, Ended) else first)
+    checkpoint, digest = asked_at(state) or (None, "")
+    verdict = Verdict(Verb.CHANGED, command.by, checkpoint, digest, command.changes)
+    return Proceed(following, verdict, f"{_AGAIN[following.kind]}, with {said}.")
+
+
+_AGAIN = {
+    "analysing": "The model is analysed again",
+    "planning": "A new plan is made",
+    "preparing": "A new command is derived",
+}
+
+
+def _only_later(state: State, first: Stop, request: Request) -> bool:
+    """Whether a change touches only steps that the conversation has not come to."""
+    match state:
+        case Analysing():
+            # The runner examines the output folder while it analyses: another one has to be asked anew.
+            return first > Stop.ANALYSIS and request.output_dir == state.request.output_dir
+        case ReviewingAnalysis():
+            return first > Stop.ANALYSIS
+        case Planning() | ReviewingPlan():
+            return first > Stop.PLAN
+        case _:
+            return False
+
+
+def in_words(changes: Changes) -> str:
+    """Changes as a person reads them: "global_scheme fp8, algorithm none"."""
+    said = ", ".join(f"{name} {_value(value)}" for name, value in changes.flat().items())
+    return said if len(said) <= _SAID_CHARACTERS else f"{said[: _SAID_CHARACTERS - 3]}..."
+
+
+def _value(value: JsonValue) -> str:
+    match value:
+        case None:
+            return "none"
+        case bool():
+            return "yes" if value else "no"
+        case dict():
+            return "; ".join(f"{name} {_value(one)}" for name, one in value.items()) or "nothing"
+        case list():
+            return "; ".join(_value(one) for one in value) or "nothing"
+        case _:
+            return str(value)

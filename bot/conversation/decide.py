@@ -1,0 +1,99 @@
+"""What a command means in a state: the next state, or why not.
+
+Pure and total: it reads no clock and no database, and every state answers every command.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from bot.conversation import remote_code
+from bot.conversation.answers import answer
+from bot.conversation.approvals import approve, reject
+from bot.conversation.changes import change, unknown_runner
+from bot.conversation.commands import (
+    Analysed,
+    Approve,
+    Cancel,
+    Change,
+    Command,
+    Delayed,
+    Expire,
+    Planned,
+    Prepared,
+    Reject,
+    Remark,
+    Retry,
+    Revise,
+    RunMissing,
+    RunNews,
+    RunSilent,
+    StepFailed,
+    Submitted,
+)
+from bot.conversation.decision import Decision, Ignore, Proceed, Refuse
+from bot.conversation.endings import cancel, expire
+from bot.conversation.going_back import retry, revise
+from bot.conversation.news import missing, news, silent
+from bot.conversation.person import Person, Place
+from bot.conversation.policy import Facts, Policy, Right
+from bot.conversation.request import Request
+from bot.conversation.sentences import refuse, sayable, standing
+from bot.conversation.state import Analysing, State
+
+
+def begin(
+    request: Request,
+    by: Person,
+    place: Place,
+    at: datetime,  # noqa: ARG001 - whoever asks says when, as with every command; no rule looks at it yet
+    policy: Policy,
+) -> Proceed | Refuse:
+    """A new conversation, or why there is none. The state's request carries the real name of its runner."""
+    facts = Facts(requester=by, place=place, remote_code=remote_code.asked(request.choices))
+    if reason := policy.against(by, Right.ASK, facts):
+        return refuse("not_allowed", reason)
+    runner = request.runner or next(iter(policy.runners), "")
+    if runner not in policy.runners:
+        return unknown_runner(runner, policy)
+    return Proceed(Analysing(request=request.model_copy(update={"runner": runner}), requester=by, step=1))
+
+
+def decide(state: State, command: Command, policy: Policy) -> Decision:
+    """What a command means in a state. Who may give it is asked of the policy, and of nothing else."""
+    match command:
+        case Approve():
+            return approve(state, command, policy)
+        case Change():
+            return change(state, command, policy)
+        case Reject():
+            return reject(state, command, policy)
+        case Cancel():
+            return cancel(state, command, policy)
+        case Retry():
+            return retry(state, command, policy)
+        case Revise():
+            return revise(state, command, policy)
+        case Remark():
+            return _remark(state, command)
+        case Analysed() | Planned() | Prepared() | Submitted() | StepFailed() | Delayed():
+            return answer(state, command)
+        case RunNews():
+            return news(state, command)
+        case RunSilent():
+            return silent(state, command)
+        case RunMissing():
+            return missing(state, command)
+        case Expire():
+            return expire(state, command)
+
+
+def _remark(state: State, command: Remark) -> Refuse | Ignore:
+    """Words that decide nothing are answered with where the conversation stands and what can be said."""
+    if command.by.is_bot:
+        return Ignore("a bot spoke; two bots that answer each other never end")
+    if command.is_question:
+        return refuse("question", standing(state), sayable(state))
+    return refuse(
+        "not_understood", f"This was not understood, and nothing was decided. {standing(state)}", sayable(state)
+    )

@@ -1,0 +1,141 @@
+"""Whole sentences that answer: yes, no, stop. Nothing that says more than one of these is an answer.
+
+A sentence agrees only when every word of it belongs to a phrase of agreement of that checkpoint or to courtesy. There
+is no list of what speaks against an agreement: negations, conditions, quotations and doubts are simply not on the list
+of what speaks for one.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import Enum
+
+from bot.conversation.state import Checkpoint
+from bot.conversation.words import phrases
+from bot.conversation.words.phrases import PhraseBook
+from bot.conversation.words.text import Kind, Sentence, Token
+
+_FIRM = re.compile(r"!+|[.,;:\n]|[-–—]{1,2}")
+"""Marks within an agreement. Dots that trail off are doubt."""
+
+_ANY_TONE = re.compile(r"[.,;:!…\n–—-]+")
+
+
+class _Role(Enum):
+    SAYS = "says"  # the answer itself
+    BESIDE = "beside"  # courtesy
+    APART = "apart"  # may stand beside an answer with a mark between, and is none: "great, run it", not "great run"
+    LINKS = "links"  # "and", between two answers
+    MARK = "mark"
+
+
+@dataclass(frozen=True)
+class _Answer:
+    """The phrases of one answer, by role."""
+
+    book: PhraseBook
+    roles: dict[str, _Role]
+    marks: re.Pattern[str]
+
+
+def _answer(
+    says: tuple[str, ...],
+    beside: tuple[str, ...] = (),
+    apart: tuple[str, ...] = (),
+    marks: re.Pattern[str] = _FIRM,
+) -> _Answer:
+    roles = {
+        **dict.fromkeys(apart, _Role.APART),
+        **dict.fromkeys((*phrases.COURTESY, *beside), _Role.BESIDE),
+        **dict.fromkeys(says, _Role.SAYS),
+        "and": _Role.LINKS,
+    }
+    return _Answer(PhraseBook(*roles), roles, marks)
+
+
+_AGREE = _answer(phrases.AGREE, apart=phrases.PRAISE)
+# What agrees elsewhere may accompany an explicit yes ("looks good, run it"), and is none.
+_EXPLICIT = _answer(
+    phrases.EXPLICIT,
+    beside=(*phrases.SAID_OK, *(phrase for phrase in phrases.AGREE if not phrase.isascii())),
+    apart=(*phrases.PRAISE, *phrases.AGREE),
+)
+_AGREEMENTS = {
+    Checkpoint.ANALYSIS: _AGREE,
+    Checkpoint.PLAN: _AGREE,
+    Checkpoint.COMMAND: _EXPLICIT,
+    Checkpoint.RESULT: _answer(phrases.ACCEPT, apart=phrases.PRAISE),
+}
+_REJECTION = _answer(phrases.REJECT, beside=("sorry", "oh", "hmm"), marks=_ANY_TONE)
+_STOP = _answer(
+    phrases.CANCEL,
+    beside=("no", "nope", *phrases.YES, *phrases.SAID_OK, *phrases.SECOND_THOUGHTS),
+    marks=_ANY_TONE,
+)
+
+
+def agrees(sentence: Sentence, checkpoint: Checkpoint | None) -> bool:
+    """Whether the whole sentence agrees with what the checkpoint asks. Where nothing is asked, nothing agrees."""
+    if checkpoint is None:
+        return False
+    said = _said(sentence, _AGREEMENTS[checkpoint])
+    return bool(said) and not _asks_others(sentence, said)
+
+
+def rejects(sentence: Sentence) -> bool:
+    """Whether the whole sentence is a no."""
+    return bool(_said(sentence, _REJECTION))
+
+
+def cancels(sentence: Sentence) -> bool:
+    """Whether the whole sentence stops everything."""
+    return bool(_said(sentence, _STOP))
+
+
+def _asks_others(sentence: Sentence, said: list[str]) -> bool:
+    polite = any(token.word in phrases.PLEASE for token in sentence.tokens)
+    return polite and all(phrase in phrases.ASKED_OF_OTHERS for phrase in said)
+
+
+def _said(sentence: Sentence, answer: _Answer) -> list[str]:
+    """The phrases that answer, when the sentence consists of nothing but such and what may accompany them."""
+    if not sentence.plain or sentence.repeats or sentence.asks:
+        return []
+    segments = _segments(sentence.tokens, answer)
+    if segments is None or not _well_placed([role for role, _ in segments]):
+        return []
+    return [phrase for role, phrase in segments if role is _Role.SAYS]
+
+
+def _segments(tokens: tuple[Token, ...], answer: _Answer) -> list[tuple[_Role, str]] | None:
+    words = [token.word for token in tokens]
+    segments: list[tuple[_Role, str]] = []
+    at = 0
+    while at < len(tokens):
+        token = tokens[at]
+        length = 1
+        if token.kind is Kind.MARK and answer.marks.fullmatch(token.text):
+            segments.append((_Role.MARK, token.text))
+        elif token.kind is Kind.MENTION and token.word in phrases.OWN_NAMES:
+            segments.append((_Role.BESIDE, token.word))
+        elif token.kind in (Kind.WORD, Kind.EMOJI) and (length := answer.book.longest(words, at)):
+            phrase = " ".join(words[at : at + length])
+            segments.append((answer.roles[phrase], phrase))
+        else:
+            return None
+        at += length
+    return segments
+
+
+def _well_placed(roles: list[_Role]) -> bool:
+    """Whether the sentence begins with a word, "and" stands between answers, and what must stand apart does."""
+    if not roles or roles[0] is _Role.MARK:
+        return False
+    around = [_Role.MARK, *roles, _Role.MARK]
+    for before, role, after in zip(around, around[1:], around[2:], strict=False):
+        if role is _Role.LINKS and not (before is _Role.SAYS and after is _Role.SAYS):
+            return False
+        if role is _Role.APART and not (before is _Role.MARK and after is _Role.MARK):
+            return False
+    return True

@@ -1,0 +1,88 @@
+"""A place in a sentence, and what can be read from there."""
+
+from __future__ import annotations
+
+from bot.conversation.words.phrases import PhraseBook
+from bot.conversation.words.text import Kind, Token
+from bot.conversation.words.vocabulary import Vocabulary
+
+_UNREADABLE = "\0"
+_ARTICLES = PhraseBook("the", "a", "an", "my", "our")
+_EQUALS = PhraseBook("=", ":", "to", "is", "be", "should be", "shall be", "of", "at", "as", "with")
+_ASSIGNS = PhraseBook("=", ":")
+
+
+class Cursor:
+    """Reads tokens from left to right. What does not fit is not consumed.
+
+    `vocabulary` has the names. What led to the clause that is read: `headed` after a verb that is followed by a value
+    ("use", "switch to"), `moves` after one that needs to be told where to ("change", "increase"), `adds` after "also". `took_away` is the
+    verb of the clause that was read, where that took something away.
+    """
+
+    def __init__(self, tokens: tuple[Token, ...], vocabulary: Vocabulary) -> None:
+        self.tokens = tokens
+        self.vocabulary = vocabulary
+        self.at = 0
+        self.moves = False
+        self.headed = False
+        self.adds = False
+        self.took_away = ""
+        self._keys = [token.key or _UNREADABLE for token in tokens]
+
+    @property
+    def token(self) -> Token | None:
+        """The token here; None at the end."""
+        return self.tokens[self.at] if self.at < len(self.tokens) else None
+
+    @property
+    def key(self) -> str:
+        """The key here; empty at the end, and none of a quotation or mention."""
+        return self._keys[self.at] if self.at < len(self._keys) else ""
+
+    @property
+    def before(self) -> str:
+        """The key before; empty at the beginning."""
+        return self._keys[self.at - 1] if self.at else ""
+
+    @property
+    def ended(self) -> bool:
+        """Whether everything was read."""
+        return self.at >= len(self.tokens)
+
+    def sees(self, book: PhraseBook) -> bool:
+        """Whether one of the phrases stands here."""
+        return book.longest(self._keys, self.at) > 0
+
+    def takes(self, book: PhraseBook) -> bool:
+        """Read one of the phrases, the longest that stands here."""
+        return bool(self.reads(book))
+
+    def reads(self, book: PhraseBook) -> str:
+        """The same, telling which; empty when none stands here."""
+        start = self.at
+        self.at += book.longest(self._keys, start)
+        return " ".join(self._keys[start : self.at])
+
+    def skips(self, book: PhraseBook) -> None:
+        """Read as many of the phrases as stand here."""
+        while self.takes(book):
+            pass
+
+    def skips_article(self) -> None:
+        """Read an article, if one stands here."""
+        self.takes(_ARTICLES)
+
+    def equals(self) -> bool:
+        """Read what stands between a field and its value ("=", "to", "of"), if anything does."""
+        return self.takes(_EQUALS)
+
+    @property
+    def assigned(self) -> bool:
+        """Whether "=" or ":" stands right before: what follows is a value, however it is spelled."""
+        return self.before in _ASSIGNS.phrases
+
+    @property
+    def quoted(self) -> bool:
+        """Whether a quotation stands here."""
+        return self.token is not None and self.token.kind is Kind.QUOTED

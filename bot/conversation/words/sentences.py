@@ -1,0 +1,203 @@
+"""A sentence as a row of clauses, of which every word has to be understood."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bot.conversation.request import Changes
+from bot.conversation.words import names, patterns, phrases, values
+from bot.conversation.words.clauses import Clause, calibrating, finishing, layers, places, quantizing, wishes
+from bot.conversation.words.clauses.without import without
+from bot.conversation.words.cursor import Cursor
+from bot.conversation.words.gathered import Gathered
+from bot.conversation.words.phrases import PhraseBook
+from bot.conversation.words.text import Kind, Token
+from bot.conversation.words.vocabulary import Vocabulary
+
+_PREFIX = PhraseBook("/ptq", "/ptq_bot", "ptq")
+_QUANTIZE = PhraseBook("quantize", "quantise", "quant", "/quantize", "/quantise")
+_WANTS = PhraseBook(
+    *(f"{who} {want} to" for who in ("i", "we") for want in ("want", "need", "would like")),
+    *("id like to", "wed like to", "lets", "let us"),
+)
+_THE_MODEL = PhraseBook("model", "hub model", "this model")
+_THE_SAME = PhraseBook("it", "this", "that", "it all")
+_MODEL_WORD = PhraseBook("model")
+
+_BETWEEN = PhraseBook(
+    *("and", "also", "then", "but", "plus", "with", "using", "enable"),
+    *(",", ".", ";", ":", "!", "!!", "!!!", "...", "…", "-", "--", "–", "—", "(", ")", ").", "+", "&"),
+    *phrases.COURTESY,
+    *phrases.SECOND_THOUGHTS,
+)
+_MORE = PhraseBook("and", "or", ", and")
+_MORE_OR_COMMA = PhraseBook("and", "or", ", and", ",")
+_OPPOSES = PhraseBook("instead of", "rather than")
+_HEADS = PhraseBook(
+    *("use", "take", "choose", "pick", "apply", "try", "prefer", "go with", "make it", "make that", "use it"),
+    *(f"{verb} to" for verb in ("switch", "switch it", "switch back", "change", "change it", "move", "set", "set it")),
+    *(f"{who} {want}" for who in ("i", "we") for want in ("want", "need", "would like", "prefer", "want to use")),
+    *(
+        "id like",
+        "wed like",
+        "id prefer",
+        "id like to use",
+        "lets use",
+        "lets take",
+        "lets try",
+        "lets do",
+        "lets go with",
+    ),
+)
+_MOVES = PhraseBook(
+    *("change", "switch", "set", "update", "increase", "raise", "bump", "reduce", "lower", "decrease", "move", "make"),
+)
+_AGREEMENTS = PhraseBook(*phrases.ACCEPT, *phrases.EXPLICIT, *phrases.PRAISE)
+_REJECTIONS = PhraseBook("no", "nope", "nah", "wrong", "thats wrong", "that is wrong", "not ok")
+_LINKS = frozenset({"and", "then", "but", "please"})
+
+# What needs more words to be understood comes before what needs fewer: "fp8 kv cache" before "fp8".
+_CLAUSES: tuple[Clause, ...] = (
+    without,
+    finishing.remote_code,
+    quantizing.kv_cache,
+    layers.exclusions,
+    layers.no_overrides,
+    layers.overrides,
+    calibrating.calibration,
+    finishing.evaluation,
+    finishing.export,
+    finishing.entry_point,
+    places.runner,
+    places.output,
+    places.revision,
+    places.model,
+    wishes.priority,
+    wishes.hardware,
+    quantizing.replaced,
+    quantizing.instead_of,
+    quantizing.algorithm,
+    quantizing.scheme,
+)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What a sentence says. `to_quantize`: it asks to quantize; `model_alone`: it names a model without any verb."""
+
+    changes: Changes
+    to_quantize: bool
+    model_alone: bool
+
+
+def read_clauses(tokens: tuple[Token, ...], vocabulary: Vocabulary) -> Reading | None:
+    """The sentence's changes, or None when any part of it is not understood or contradicts another."""
+    cursor, gathered = Cursor(tokens, vocabulary), Gathered()
+    _skip_between(cursor)
+    if cursor.takes(_PREFIX):
+        _skip_between(cursor)
+    model_alone = names.is_place(cursor.token) and _model(cursor, gathered)
+    to_quantize = begun = False
+    while not cursor.ended:
+        if _clause(cursor, gathered):
+            if cursor.took_away and _takes_away_more(cursor):
+                return None
+            begun = True
+        elif not to_quantize and _to_quantize(cursor, gathered):
+            begun = to_quantize = True
+        elif not _agreement(cursor, begun or model_alone):
+            return None
+        _skip_between(cursor)
+    changes = gathered.changes()
+    return None if changes is None else Reading(changes, to_quantize, model_alone)
+
+
+def _skip_between(cursor: Cursor) -> None:
+    """What stands between two clauses. "Also" is kept in mind: it adds to something."""
+    cursor.adds = False
+    while not cursor.ended and not cursor.sees(_OPPOSES):
+        if cursor.token is not None and cursor.token.kind is Kind.MENTION:
+            cursor.at += 1
+        elif link := cursor.reads(_BETWEEN):
+            cursor.adds = cursor.adds or link == "also"
+        else:
+            return
+
+
+def _takes_away_more(cursor: Cursor) -> bool:
+    """Whether what follows may be taken away as well: "drop awq and fp8". A comma ends what "no" and "without" take."""
+    start = cursor.at
+    found = cursor.takes(_MORE if cursor.took_away in ("no", "without") else _MORE_OR_COMMA) and (
+        values.scheme(cursor, loosely=True) is not None
+        or values.algorithm(cursor) is not None
+        or quantizing.takes_kv(cursor)
+        or finishing.takes_evaluation(cursor)
+    )
+    cursor.at = start
+    return found
+
+
+def _clause(cursor: Cursor, gathered: Gathered) -> bool:
+    start = cursor.at
+    cursor.headed = cursor.moves = False
+    cursor.took_away = cursor.key
+    if without(cursor, gathered):
+        return True
+    cursor.at, cursor.took_away = start, ""
+    cursor.headed = cursor.takes(_HEADS)
+    cursor.moves = not cursor.headed and cursor.takes(_MOVES)
+    cursor.skips_article()
+    begin = cursor.at
+    for clause in _CLAUSES:
+        if clause(cursor, gathered):
+            return True
+        cursor.at = begin
+    cursor.at = start
+    return False
+
+
+def _to_quantize(cursor: Cursor, gathered: Gathered) -> bool:
+    """ "quantize Qwen/Qwen3-8B", "I want to quantize the model /models/llama", "quantize it"."""
+    start = cursor.at
+    cursor.takes(_WANTS)
+    if not cursor.takes(_QUANTIZE):
+        cursor.at = start
+        return False
+    cursor.skips_article()
+    if cursor.takes(_THE_SAME):
+        return True
+    cursor.takes(_THE_MODEL)
+    if not _is_said_of_a_plan(cursor):
+        _model(cursor, gathered)
+        cursor.takes(_MODEL_WORD)
+    return True
+
+
+def _model(cursor: Cursor, gathered: Gathered) -> bool:
+    found = names.model(cursor, any_name=True)
+    return found is not None and places.tell_model(found, gathered)
+
+
+def _is_said_of_a_plan(cursor: Cursor) -> bool:
+    """Whether a scheme, an algorithm or layers stand where a model could."""
+    start = cursor.at
+    if cursor.token is None or cursor.quoted:
+        return False
+    found = (
+        values.looks_like_scheme(cursor.token, cursor)
+        or values.algorithm(cursor) is not None
+        or patterns.one(cursor, surely=True) is not None
+    )
+    cursor.at = start
+    return found
+
+
+def _agreement(cursor: Cursor, begun: bool) -> bool:
+    """An agreement in front of a change or behind it, where something stands between; or a no in front of it."""
+    start = cursor.at
+    if not begun and cursor.takes(_REJECTIONS):
+        if not cursor.ended and cursor.tokens[cursor.at].kind is Kind.MARK:
+            return True
+        cursor.at = start
+    apart = not begun or cursor.at == 0 or cursor.tokens[cursor.at - 1].kind is Kind.MARK or cursor.before in _LINKS
+    return apart and cursor.takes(_AGREEMENTS)

@@ -1,0 +1,91 @@
+"""What a sentence means at a checkpoint."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any
+
+from pydantic import JsonValue
+
+from bot.conversation.request import Changes
+from bot.conversation.state import Checkpoint
+from bot.conversation.words import answers, questions
+from bot.conversation.words.sentences import Reading, read_clauses
+from bot.conversation.words.text import Sentence, read
+from bot.conversation.words.vocabulary import PUBLISHED, Vocabulary
+from schemas.base import Document
+
+
+class Intent(StrEnum):
+    """What a person wants with a sentence."""
+
+    REQUEST = "request"
+    APPROVE = "approve"
+    CHANGE = "change"
+    REJECT = "reject"
+    CANCEL = "cancel"
+    QUESTION = "question"
+    UNCLEAR = "unclear"
+
+
+class Understood(Document):
+    """A sentence as it was understood. Only a request and a change have `changes`; those of a request name a model, or
+    else the person has to be asked for it."""
+
+    intent: Intent
+    changes: Changes = Changes()
+
+    @property
+    def flat(self) -> dict[str, JsonValue]:
+        """Field to value, for showing."""
+        return self.changes.flat()
+
+
+_UNCLEAR = Understood(intent=Intent.UNCLEAR)
+
+
+def understand(sentence: str, checkpoint: Checkpoint | None, vocabulary: Vocabulary = PUBLISHED) -> Understood:
+    """What a sentence means while `checkpoint` waits for a person; None: nothing does, as in a channel or while a
+    runner works.
+
+    Nobody agrees by accident: a sentence that has anything else in it than agreement is no agreement. Nothing is half
+    understood: a request or a change of which one word is not understood is unclear. Any text is understood somehow.
+    """
+    said = read(sentence)
+    if said is None or not said.tokens:
+        return _UNCLEAR
+    if answers.cancels(said):
+        return Understood(intent=Intent.CANCEL)
+    if answers.rejects(said):
+        return Understood(intent=Intent.REJECT)
+    if answers.agrees(said, checkpoint):
+        return Understood(intent=Intent.APPROVE)
+    if questions.is_question(said):
+        return _asked(said, checkpoint, vocabulary)
+    # Lines that repeat somebody else are not what this person says.
+    reading = None if said.repeats else read_clauses(said.tokens, vocabulary)
+    return _UNCLEAR if reading is None else _meant(reading, checkpoint)
+
+
+def as_json(understood: Understood) -> dict[str, Any]:
+    """The intent, and the changes as field to value."""
+    return {"intent": understood.intent.value, "changes": understood.flat}
+
+
+def _asked(said: Sentence, checkpoint: Checkpoint | None, vocabulary: Vocabulary) -> Understood:
+    """A question; where nothing waits, "could you quantize ...?" is a request in polite words."""
+    deed = () if checkpoint is not None or said.repeats else questions.politely_asked(said)
+    reading = read_clauses(deed, vocabulary) if deed else None
+    if reading is not None and reading.to_quantize and reading.changes.model is not None:
+        return Understood(intent=Intent.REQUEST, changes=reading.changes)
+    return Understood(intent=Intent.QUESTION)
+
+
+def _meant(reading: Reading, checkpoint: Checkpoint | None) -> Understood:
+    named = reading.changes.model is not None
+    if reading.to_quantize and (named or checkpoint is None):
+        return Understood(intent=Intent.REQUEST, changes=reading.changes)
+    if reading.model_alone:
+        # In a thread it could be praise of the model as well as the wish for another one.
+        return Understood(intent=Intent.REQUEST, changes=reading.changes) if checkpoint is None else _UNCLEAR
+    return _UNCLEAR if reading.changes.nothing else Understood(intent=Intent.CHANGE, changes=reading.changes)

@@ -1,0 +1,152 @@
+"""The values of a plan as people type them: numbers, switches, schemes and algorithms.
+
+Each function reads one value at the cursor and moves behind it, or gives None and leaves the cursor where it was.
+"""
+
+from __future__ import annotations
+
+import re
+
+from bot.conversation.words.cursor import Cursor
+from bot.conversation.words.phrases import PhraseBook
+from bot.conversation.words.text import Kind, Token
+
+_NUMBER = re.compile(r"[0-9]{1,9}")
+_DECIMAL = re.compile(r"(?:[0-9]{1,9}(?:\.[0-9]{1,9})?|\.[0-9]{1,9})(?:e-?[0-9]{1,2})?")
+_FROM = PhraseBook("from")
+_TO = PhraseBook("to")
+_ON = PhraseBook("true", "on", "yes", "enabled")
+_OFF = PhraseBook("false", "off", "no", "disabled")
+
+# What the name of a scheme looks like that this program has not heard of. fp16 and fp32 are no schemes.
+_SCHEME = re.compile(
+    r"(?!fp(?:16|32)\Z)"
+    r"(?:u?int[0-9]{1,2}|fp[0-9]{1,2}|mx(?:fp|int)?[0-9]{1,2}|(?:nv|amd)fp[0-9]{1,2}|bfp[0-9]{1,2}|nf[0-9]{1,2}|ptpc)"
+    r"(?:_[a-z0-9]{1,20}){0,6}"
+)
+# Short names for what the published tables recommend: the smallest model, GGUF, the only per-token FP8.
+_ALIASES = {"int4": "int4_wo_32", "uint4": "uint4_wo_32", "ptpc": "ptpc_fp8"}
+_LOOSELY_AFTER = frozenset({"to", "as", "use", "using", "scheme", "with", "in", "=", ":"})
+_BITS = PhraseBook("w8a8")
+_PER_CHANNEL = PhraseBook("per channel", "per_channel")
+_GROUP = PhraseBook("group size", "group_size", "groups of", "with group size", "with groups of", "group", "g")
+_GROUPED = re.compile(r"g([0-9]{1,4})")
+
+
+def number(cursor: Cursor) -> int | None:
+    """A whole number of plain digits; "1,024" could be two numbers and is none."""
+    token = cursor.token
+    if token is None or token.kind is not Kind.WORD or not _NUMBER.fullmatch(token.text):
+        return None
+    cursor.at += 1
+    return int(token.text)
+
+
+def new_number(cursor: Cursor) -> int | None:
+    """A number, or the second of "from 128 to 256"."""
+    start = cursor.at
+    if cursor.takes(_FROM) and (number(cursor) is None or not cursor.takes(_TO)):
+        cursor.at = start
+        return None
+    return number(cursor)
+
+
+def decimal(cursor: Cursor) -> float | None:
+    """A number such as 1, 0.5 or 1e-3."""
+    token = cursor.token
+    if token is None or token.kind is not Kind.WORD or not _DECIMAL.fullmatch(token.text):
+        return None
+    cursor.at += 1
+    return float(token.text)
+
+
+def switch(cursor: Cursor) -> bool | None:
+    """On or off."""
+    if cursor.takes(_ON):
+        return True
+    return False if cursor.takes(_OFF) else None
+
+
+def scheme(cursor: Cursor, loosely: bool = False) -> str | None:
+    """A scheme. Names that nobody has published are taken where a scheme has to stand (`loosely`, or after "to", "use"
+    and their like), so that the runner says what it knows of them."""
+    start = cursor.at
+    loosely = loosely or cursor.headed or cursor.before in _LOOSELY_AFTER
+    if cursor.quoted:
+        return _named_scheme(cursor, loosely=True) if loosely else None
+    cursor.takes(_BITS)  # "w8a8 int8" says it twice; by itself it may be int8 or fp8
+    found = _spelled_apart(cursor) or _named_scheme(cursor, loosely)
+    if found is None:
+        cursor.at = start
+    else:
+        cursor.takes(_BITS)
+    return found
+
+
+def known_scheme(token: Token, cursor: Cursor) -> str | None:
+    """The scheme that a token names, when somebody has published it."""
+    text = token.text.strip()
+    if text in cursor.vocabulary.schemes:
+        return text
+    key = text.lower().replace("-", "_")
+    return cursor.vocabulary.scheme_of.get(key) or _ALIASES.get(key)
+
+
+def looks_like_scheme(token: Token, cursor: Cursor) -> bool:
+    """Whether a token names a scheme, published or not."""
+    return known_scheme(token, cursor) is not None or _SCHEME.fullmatch(token.key) is not None
+
+
+def _named_scheme(cursor: Cursor, loosely: bool) -> str | None:
+    token = cursor.token
+    if token is None or token.kind not in (Kind.WORD, Kind.QUOTED):
+        return None
+    key = token.text.strip().lower().replace("-", "_")
+    name = known_scheme(token, cursor) or (key if loosely and _SCHEME.fullmatch(key) else None)
+    cursor.at += name is not None
+    return name
+
+
+def _spelled_apart(cursor: Cursor) -> str | None:
+    """Names in words: int4 wo 32, int4 group size 64, uint4 g128, int4 per channel."""
+    start, kind = cursor.at, cursor.key
+    if kind not in ("int4", "uint4"):
+        return None
+    cursor.at += 1
+    said = cursor.key in ("wo", "wa")
+    of = cursor.key if said else "wo"
+    cursor.at += said
+    group = _group(cursor, said)
+    found = f"{kind}_{of}_{group}"
+    # A group that nobody offers leaves its number behind, and the sentence is not understood.
+    if found not in cursor.vocabulary.schemes:
+        cursor.at = start
+        return None
+    return found
+
+
+def _group(cursor: Cursor, said: bool) -> str | int | None:
+    grouped = _GROUPED.fullmatch(cursor.key)
+    if grouped:
+        cursor.at += 1
+        return int(grouped[1])
+    if cursor.takes(_PER_CHANNEL):
+        return "per_channel"
+    if cursor.takes(_GROUP) or said:
+        return number(cursor)
+    return None
+
+
+def algorithm(cursor: Cursor, quoted: bool = False) -> str | None:
+    """One algorithm that is known; between quotes only where it is asked for or stands behind a verb."""
+    token = cursor.token
+    if token is None or not (token.kind is Kind.WORD or (cursor.quoted and (quoted or cursor.headed))):
+        return None
+    names, text = cursor.vocabulary, token.text.strip()
+    if text in names.algorithms:
+        found: str | None = text
+    else:
+        key = text.lower().replace("-", "_")
+        found = names.algorithm_of.get(key) or names.algorithm_of.get(key.replace("_", ""))
+    cursor.at += found is not None
+    return found

@@ -1,0 +1,79 @@
+"""The names that sentences are read with."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from functools import cached_property
+
+from schemas.api import Capabilities
+from schemas.base import Document
+
+
+class Vocabulary(Document):
+    """Names as their owners spell them: schemes, algorithms and datasets of the engine, runners of the bot."""
+
+    schemes: frozenset[str] = frozenset()
+    algorithms: frozenset[str] = frozenset()
+    kv_cache_schemes: frozenset[str] = frozenset()
+    datasets: frozenset[str] = frozenset()
+    runners: frozenset[str] = frozenset()
+
+    @cached_property
+    def scheme_of(self) -> dict[str, str]:
+        """Schemes by how people may type them: lower case, underscores."""
+        return _by_key(self.schemes)
+
+    @cached_property
+    def algorithm_of(self) -> dict[str, str]:
+        """Algorithms by how people may type them."""
+        return _by_key(self.algorithms)
+
+    @cached_property
+    def dataset_of(self) -> dict[str, str]:
+        """Datasets by how people may type them."""
+        return _by_key(self.datasets)
+
+    @cached_property
+    def runner_of(self) -> dict[str, str]:
+        """Runners by how people may type them."""
+        return _by_key(self.runners)
+
+
+def _by_key(names: frozenset[str]) -> dict[str, str]:
+    """Names that differ only in how they are typed are not among them: each of those has to be typed exactly."""
+    keys = Counter(_key(name) for name in names)
+    return {_key(name): name for name in names if keys[_key(name)] == 1}
+
+
+def _key(name: str) -> str:
+    return name.lower().replace("-", "_")
+
+
+PUBLISHED = Vocabulary(
+    schemes=frozenset(
+        {
+            *(f"{kind}_wo_{group}" for kind in ("int4", "uint4") for group in ("32", "64", "128", "per_channel")),
+            *("int4_wa_64", "int8", "fp8", "ptpc_fp8"),
+            *("mxfp4", "mxfp6_e3m2", "mxfp6_e2m3", "mxfp4_mxfp6_e2m3", "mxfp4_fp8"),
+            *("amdfp4", "amdfp4_g32", "nvfp4", "mx6", "bfp16"),
+        }
+    ),
+    algorithms=frozenset({"awq", "gptq", "gptaq", "qronos", "smoothquant", "autosmoothquant", "rotation"}),
+    kv_cache_schemes=frozenset({"fp8"}),
+    datasets=frozenset({"pileval", "wikitext", "cnn_dailymail", "HuggingFaceH4/ultrachat_200k"}),
+)
+"""The published names, for when no runner could be asked. Source: AMD Quark's published quantization planning."""
+
+
+def vocabulary_of(capabilities: Mapping[str, Capabilities]) -> Vocabulary:
+    """What the runners (by name) offer together, and the published names: the runner says what is wrong with those
+    that it lacks."""
+    catalogues = [of.catalogue for of in capabilities.values()]
+    return Vocabulary(
+        schemes=PUBLISHED.schemes.union(*(catalogue.schemes for catalogue in catalogues)),
+        algorithms=PUBLISHED.algorithms.union(*(catalogue.algorithms for catalogue in catalogues)),
+        kv_cache_schemes=PUBLISHED.kv_cache_schemes.union(*(catalogue.kv_cache_schemes for catalogue in catalogues)),
+        datasets=PUBLISHED.datasets.union(*(of.datasets for of in capabilities.values())),
+        runners=frozenset(capabilities),
+    )

@@ -1,0 +1,82 @@
+"""What has to be asked of a runner in a state. It follows from the state alone, so a restart asks again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bot.conversation import remote_code
+from bot.conversation.state import Analysing, Planning, Preparing, Running, State, Submitting
+from schemas.runs import RunState
+
+
+@dataclass(frozen=True, kw_only=True)
+class AskIntake:
+    """Ask for the analysis. An answer counts for the step only."""
+
+    runner: str
+    step: int
+    model: str
+    revision: str | None
+    trust_remote_code: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class AskPlan:
+    """Ask for a plan from the state's analysis and choices."""
+
+    runner: str
+    step: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class AskManifest:
+    """Ask for the exact command of the state's plan."""
+
+    runner: str
+    step: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Submit:
+    """Hand over the state's manifest with its approvals. The same key is the same run, however often it is sent."""
+
+    runner: str
+    step: int
+    key: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Watch:
+    """Follow the run; where `cancel` is True, first ask the runner to end it."""
+
+    runner: str
+    run: str
+    cancel: bool
+
+
+Task = AskIntake | AskPlan | AskManifest | Submit | Watch
+
+
+def work(state: State) -> Task | None:
+    """What a runner has to be asked in this state; None where a person is asked, or nobody."""
+    request = state.request
+    match state:
+        case Analysing():
+            return AskIntake(
+                runner=request.runner,
+                step=state.step,
+                model=request.model,
+                revision=request.revision,
+                trust_remote_code=remote_code.asked(request.choices),
+            )
+        case Planning():
+            return AskPlan(runner=request.runner, step=state.step)
+        case Preparing():
+            return AskManifest(runner=request.runner, step=state.step)
+        case Submitting():
+            return Submit(runner=request.runner, step=state.step, key=state.key)
+        case Running():
+            going = state.run.state is not RunState.CANCELLING and not state.run.state.ended
+            return Watch(runner=request.runner, run=state.run.id, cancel=state.cancelled_by is not None and going)
+        case _:
+            return None

@@ -1,0 +1,1 @@
+"""A platform that is a transcript: what a person in a thread would see, line by line."""

@@ -1,0 +1,307 @@
+"""The core: every event and every answer goes through here, one transaction each, in order."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from pydantic import BaseModel
+
+from bot.cards.card import Card
+from bot.cards.drawing import Documents, draw
+from bot.clock import Clock
+from bot.conversation.commands import Analysed, Command, Human, Planned, Prepared, RunNews
+from bot.conversation.decide import begin, decide
+from bot.conversation.decision import Ignore, Proceed, Refuse
+from bot.conversation.policy import Policy
+from bot.conversation.request import Request
+from bot.conversation.state import State
+from bot.conversation.words.understand import Intent, understand
+from bot.conversation.words.vocabulary import Vocabulary
+from bot.errors import OutputTaken, StoreError
+from bot.platforms.contract import Clicked, Edited, Event, Platform, Receipt, Said
+from bot.service.reading import command_of, where
+from bot.store.records import Conversation, Outcome, StoredEvent
+from bot.store.store import Store
+from bot.store.unit import Unit
+from schemas.artifacts.analysis import ModelAnalysis
+from schemas.artifacts.manifest import RunManifest
+from schemas.artifacts.plan import QuantPlan
+from schemas.digest import digest
+
+log = logging.getLogger(__name__)
+
+_AT_ONCE = 50  # events looked at per round; each has a transaction of its own
+_STORE_PAUSE_SECONDS = 1.0
+
+NO_MODEL = (
+    "No model was found in this. "
+    "Name one, as in: quantize Qwen/Qwen3-8B to fp8, or: quantize /models/my-model to int4_wo_32."
+)
+NO_THREAD = "This is no thread of mine. Ask for a model in a new one, as in: quantize Qwen/Qwen3-8B to fp8."
+BROKEN = "This could not be acted upon because of a fault of the bot; it was logged. Nothing was changed."
+
+
+@dataclass(frozen=True)
+class _Acted:
+    """What came of one event: its outcome, and the conversation that moved."""
+
+    outcome: Outcome
+    conversation: Conversation | None = None
+
+
+class Core:
+    """Turns events and answers into decisions. It is the `Inlet` of every platform."""
+
+    def __init__(self, store: Store, policy: Policy, clock: Clock, vocabulary: Callable[[], Vocabulary]) -> None:
+        self._store = store
+        self._policy = policy
+        self._clock = clock
+        self._vocabulary = vocabulary
+        self._work = asyncio.Event()
+        self._moved: list[Callable[[Conversation], None]] = []
+        self._platforms: dict[str, Platform] = {}
+
+    def serve(self, platform: Platform) -> None:
+        """Let a platform's people be answered there."""
+        self._platforms[platform.name] = platform
+
+    def on_move(self, listener: Callable[[Conversation], None]) -> None:
+        """Be told of every conversation that has a new state, after it is committed."""
+        self._moved.append(listener)
+
+    async def receive(self, event: Event) -> Receipt:
+        """Keep the event, then act on it soon. Raises StoreError when it is not kept."""
+        receipt = await self._store.write(lambda unit: unit.receive(event, self._clock.now()))
+        self._work.set()
+        return receipt
+
+    async def run(self) -> None:
+        """Act on what comes in, for ever; first on what an earlier process left."""
+        while True:
+            self._work.clear()
+            try:
+                more = await self._round()
+            except StoreError as error:
+                log.error("the inbox waits: %s", error.sentence())
+                await self._pause()
+                more = True
+            if not more:
+                await self._work.wait()
+
+    async def answer(self, conversation: int, command: Command) -> None:
+        """A runner's answer, or time's. Raises StoreError when it could not be kept; it may be given again."""
+        moved = await self._store.write(lambda unit: self._hear(unit, conversation, command))
+        if moved is not None:
+            self._tell(moved)
+
+    async def _round(self) -> bool:
+        waiting = await self._store.read(lambda reader: reader.waiting_events(_AT_ONCE))
+        for stored in waiting:
+            acted = await self._act(stored)
+            if acted is None:
+                continue
+            if acted.conversation is not None:
+                self._tell(acted.conversation)
+            if acted.outcome.text:
+                await self._whisper(stored.event, acted.outcome.text)
+        return bool(waiting)
+
+    async def _act(self, stored: StoredEvent) -> _Acted | None:
+        try:
+            return await self._store.write(lambda unit: self._settle(unit, stored))
+        except StoreError:
+            raise
+        except Exception:
+            # One event that this program cannot digest must not keep all others waiting.
+            log.exception("event %s could not be acted upon", stored.event.key)
+            broken = Outcome(verdict="refused", text=BROKEN)
+            await self._store.write(lambda unit: unit.settle(stored.id, broken, stored.conversation, self._clock.now()))
+            return _Acted(broken)
+
+    def _settle(self, unit: Unit, stored: StoredEvent) -> _Acted | None:
+        """Decide one event, in one transaction."""
+        now = self._clock.now()
+        conversation = _meant(unit, stored.event)
+        if conversation is None:
+            acted = self._begin(unit, stored.event, now)
+        else:
+            command = command_of(stored.event, conversation.state, stored.seen, self._vocabulary())
+            if command is None:
+                acted = _Acted(Outcome(verdict="ignored"), conversation)
+            else:
+                acted = self._decide(unit, conversation, command, stored.id, now)
+        spoken_of = acted.conversation or conversation
+        unit.settle(stored.id, acted.outcome, spoken_of.id if spoken_of else None, now)
+        return acted
+
+    def _begin(self, unit: Unit, event: Event, now: datetime) -> _Acted:
+        if not isinstance(event.what, Said) or event.place.thread:
+            return _Acted(Outcome(verdict="refused", text=NO_THREAD))
+        understood = understand(event.what.text, None, self._vocabulary())
+        changes = understood.changes
+        if understood.intent is not Intent.REQUEST or changes.model is None:
+            return _Acted(Outcome(verdict="refused", text=NO_MODEL))
+        request = Request(text=event.what.text[:2000], model=changes.model).changed(changes)
+        match begin(request, event.person, event.place, event.at, self._policy):
+            case Refuse(trouble=trouble):
+                return _Acted(Outcome(verdict="refused", text=trouble.sentence()))
+            case Proceed(state=state):
+                conversation = unit.begin(event.place, event.person, state, now)
+                unit.audit(event.person.id, "asked", conversation.id, {"text": request.text}, now)
+                _draw(unit, conversation, None, Proceed(state), Documents(), now)
+                return _Acted(Outcome(verdict="proceeded"), conversation)
+
+    def _decide(
+        self, unit: Unit, conversation: Conversation, command: Command, inbox_id: int | None, now: datetime
+    ) -> _Acted:
+        decision = decide(conversation.state, command, self._policy)
+        who = command.by.id if isinstance(command, Human) else "runner"
+        did = type(command).__name__.lower()
+        match decision:
+            case Ignore(why=why):
+                log.debug("conversation %s ignored %s: %s", conversation.id, did, why)
+                return _Acted(Outcome(verdict="ignored"))
+            case Refuse(trouble=trouble):
+                unit.audit(who, f"{did}_refused", conversation.id, {"code": trouble.code}, now)
+                return _Acted(Outcome(verdict="refused", text=trouble.sentence()))
+            case Proceed():
+                moved = self._proceed(unit, conversation, command, decision, inbox_id, now)
+                unit.audit(who, did, moved.id, {"state": moved.state.kind, "step": moved.state.step}, now)
+                return _Acted(Outcome(verdict="proceeded", text=decision.told), moved)
+
+    def _proceed(
+        self,
+        unit: Unit,
+        conversation: Conversation,
+        command: Command,
+        decision: Proceed,
+        inbox_id: int | None,
+        now: datetime,
+    ) -> Conversation:
+        moved = unit.save(conversation.id, decision.state, conversation.version, now)
+        for kind, document in _artifacts(command):
+            unit.add_artifact(moved.id, kind, decision.state.revisions[_COUNTED[kind]], digest(document), document, now)
+        if decision.verdict is not None:
+            place = command.where if isinstance(command, Human) else where(conversation.place)
+            unit.record(moved.id, decision.verdict, inbox_id, place, now)
+        _draw(unit, moved, conversation.state, decision, _documents(unit, moved, command), now)
+        return moved
+
+    def _hear(self, unit: Unit, conversation_id: int, command: Command) -> Conversation | None:
+        conversation = unit.conversation(conversation_id)
+        if conversation is None:
+            return None
+        if isinstance(command, Prepared):
+            _check_output_is_free(unit, conversation, command)
+        return self._decide(unit, conversation, command, None, self._clock.now()).conversation
+
+    def _tell(self, conversation: Conversation) -> None:
+        for listener in self._moved:
+            listener(conversation)
+
+    async def _whisper(self, event: Event, text: str) -> None:
+        platform = self._platforms.get(event.place.platform)
+        if platform is None:
+            return
+        try:
+            await platform.whisper(event, text)
+        except Exception as error:  # losing a whisper loses nothing that was promised
+            log.warning("%s could not be told: %s", event.person.id, error)
+
+    async def _pause(self) -> None:
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(asyncio.Event().wait(), _STORE_PAUSE_SECONDS)
+
+
+def _check_output_is_free(unit: Unit, conversation: Conversation, answer: Prepared) -> None:
+    """Two conversations that were asked at once must not both be offered the same folder. Raises OutputTaken."""
+    folder = answer.document.outputs.output_dir
+    holder = unit.output_taken(conversation.state.request.runner, folder, conversation.id)
+    if holder is not None:
+        raise OutputTaken("output_taken", f"Thread {holder} writes to {folder} already.", "Name another output folder.")
+
+
+_COUNTED = {"analysis": "analysis", "plan": "plan", "manifest": "manifest", "report": "run"}
+
+
+def _meant(unit: Unit, event: Event) -> Conversation | None:
+    """The conversation that an event is about: named by its button or form, or the one that its thread belongs to."""
+    match event.what:
+        case Clicked(action=action):
+            return unit.conversation(action.conversation)
+        case Edited(conversation=conversation):
+            return unit.conversation(conversation)
+        case Said():
+            return unit.conversation_at(event.place) if event.place.thread else None
+
+
+def _artifacts(command: Command) -> list[tuple[str, BaseModel]]:
+    """The documents that a command brings, by kind."""
+    match command:
+        case Analysed(document=document):
+            return [("analysis", document)]
+        case Planned(document=document):
+            return [("plan", document)]
+        case Prepared(document=document):
+            return [("manifest", document)]
+        case RunNews(run=run) if run.report is not None and run.state.ended:
+            return [("report", run.report)]
+        case _:
+            return []
+
+
+def _documents(unit: Unit, conversation: Conversation, command: Command) -> Documents:
+    """The documents that the cards of this step show: the command's own, else what the state points to."""
+    match command:
+        case Analysed(document=document):
+            return Documents(analysis=document)
+        case Planned(document=document):
+            return Documents(plan=document)
+        case Prepared(document=document):
+            return Documents(manifest=document)
+        case RunNews(run=run) if run.state.ended:
+            return Documents(plan=_kept(unit, conversation, "plan", QuantPlan))
+        case _:
+            return _needed(unit, conversation, conversation.state)
+
+
+def _needed(unit: Unit, conversation: Conversation, state: State) -> Documents:
+    """What a card that is drawn again needs, such as an analysis whose request was changed."""
+    match state.kind:
+        case "reviewing_analysis":
+            return Documents(analysis=_kept(unit, conversation, "analysis", ModelAnalysis))
+        case "reviewing_plan":
+            return Documents(plan=_kept(unit, conversation, "plan", QuantPlan))
+        case "reviewing_command":
+            return Documents(manifest=_kept(unit, conversation, "manifest", RunManifest))
+        case _:
+            return Documents()
+
+
+def _kept(unit: Unit, conversation: Conversation, kind: str, model: type[Any]) -> Any:
+    revision = getattr(conversation.state, kind, None)
+    stored = unit.artifact(conversation.id, kind, revision.number) if revision is not None else None
+    return model.model_validate(stored) if stored is not None else None
+
+
+def _draw(
+    unit: Unit,
+    conversation: Conversation,
+    before: State | None,
+    decision: Proceed,
+    documents: Documents,
+    now: datetime,
+) -> None:
+    def shown(slot: str) -> Card | None:
+        there = unit.shown(conversation.id, slot)
+        return there.what if there is not None and isinstance(there.what, Card) else None
+
+    drawn = draw(conversation.id, before, decision.state, decision.verdict, documents, shown, now)
+    for one in drawn:
+        unit.show(conversation.id, one.slot, one.what, now, one.asks)

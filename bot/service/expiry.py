@@ -1,0 +1,36 @@
+"""Ends conversations at which nobody has decided for too long. A person may take them up again."""
+
+from __future__ import annotations
+
+import logging
+from datetime import datetime, timedelta
+
+from bot.clock import Clock
+from bot.conversation.commands import Expire
+from bot.errors import StoreError
+from bot.service.core import Core
+from bot.service.pause import pause
+from bot.store.records import Conversation
+from bot.store.store import Store
+
+log = logging.getLogger(__name__)
+
+_LOOK_SECONDS = 600.0
+KINDS = ("reviewing_analysis", "reviewing_plan", "reviewing_command", "failed")
+
+
+async def expire(store: Store, core: Core, clock: Clock, after_days: float) -> None:
+    """Look again and again, for ever."""
+    while True:
+        try:
+            before = clock.now() - timedelta(days=after_days)
+            for conversation in await _overdue(store, before):
+                state = conversation.state
+                await core.answer(conversation.id, Expire(state.step, state.kind, clock.now()))
+        except StoreError as error:
+            log.error("expiry waits: %s", error.sentence())
+        await pause(_LOOK_SECONDS)
+
+
+async def _overdue(store: Store, before: datetime) -> list[Conversation]:
+    return await store.read(lambda reader: reader.overdue(before, KINDS))

@@ -1,0 +1,30 @@
+"""Where a quantized model shall go when nobody named a folder."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import PurePosixPath
+
+from bot.conversation.state import Preparing
+
+_TRIES = 50
+
+
+def candidates(state: Preparing) -> Iterator[str]:
+    """The folder that was named, alone; otherwise names beside the one that the runner proposed, until one is free."""
+    if state.request.output_dir is not None:
+        yield state.request.output_dir
+        return
+    proposed = PurePosixPath(state.analysis.proposed_output)
+    name = f"{_model_name(state.request.model)}-{_plain(state.plan.scheme)}"
+    for number in range(1, _TRIES + 1):
+        yield str(proposed.parent / (name if number == 1 else f"{name}-{number}"))
+
+
+def _model_name(model: str) -> str:
+    return _plain(PurePosixPath(model.rstrip("/")).name.partition("@")[0]) or "model"
+
+
+def _plain(text: str) -> str:
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-.")[:100]

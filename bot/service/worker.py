@@ -1,0 +1,250 @@
+"""Asks the runners what the states of the conversations imply. Nothing here has to be remembered.
+
+Intake, plan and manifest only read, a submission is one run however often it is sent, and so is a cancellation: after a
+restart every conversation that waits for a runner is simply asked for again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Hashable
+from typing import Any, TypeVar
+
+from pydantic import BaseModel
+
+from bot.clock import Clock
+from bot.conversation.commands import (
+    Analysed,
+    Command,
+    Delayed,
+    Planned,
+    Prepared,
+    RunMissing,
+    RunNews,
+    RunSilent,
+    StepFailed,
+    Submitted,
+)
+from bot.conversation.state import Preparing, State, Submitting, Trouble
+from bot.conversation.work import AskIntake, AskManifest, AskPlan, Submit, Task, Watch, work
+from bot.errors import BotError, NotFound, OutputTaken, RunnerAway, RunnerError, RunnerForeign, StoreError
+from bot.service.output_folder import candidates
+from bot.service.pause import Backoff, pause
+from bot.service.runner_client import RunnerClient, Runners
+from bot.store.records import Conversation
+from bot.store.store import Store
+from schemas.api import IntakeRequest, ManifestRequest, PlanRequest, RunSubmission
+from schemas.artifacts.analysis import ModelAnalysis
+from schemas.artifacts.manifest import RunManifest
+from schemas.artifacts.plan import QuantPlan
+from schemas.documents import read_document
+from schemas.runs import Run
+
+log = logging.getLogger(__name__)
+
+Kept = TypeVar("Kept", bound=BaseModel)
+Hear = Callable[[int, Command], Awaitable[None]]
+
+_FIRST_SECONDS, _MOST_SECONDS = 0.5, 30.0
+_UNKNOWN_RUN = frozenset({"no_such_run", "run_missing"})
+
+
+class Worker:
+    """One task for each conversation that waits for a runner, and one for each run that has to be cancelled."""
+
+    def __init__(self, store: Store, runners: Runners, clock: Clock, hear: Hear) -> None:
+        self._store = store
+        self._runners = runners
+        self._clock = clock
+        self._hear = hear
+        self._tasks: dict[int, tuple[Hashable, asyncio.Task[None]]] = {}
+        self._watched: dict[tuple[str, str], int] = {}
+
+    async def resume(self) -> None:
+        """Go on with everything that an earlier process left."""
+        for conversation in await self._store.read(lambda reader: reader.working()):
+            self.consider(conversation)
+
+    async def stop(self) -> None:
+        """End all tasks; what they did not finish is asked again by the next process."""
+        tasks = [task for _, task in self._tasks.values()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def consider(self, conversation: Conversation) -> None:
+        """Do what the conversation's state asks for, and stop what an earlier state asked for."""
+        task = work(conversation.state)
+        self._watch(conversation, task)
+        wanted: Hashable = None if task is None or (isinstance(task, Watch) and not task.cancel) else task
+        current = self._tasks.get(conversation.id)
+        if current is not None:
+            if current[0] == wanted:
+                return
+            del self._tasks[conversation.id]
+            # A task may be hearing its own answer just now: that moves the conversation, and has to come to its end.
+            if current[1] is not asyncio.current_task():
+                current[1].cancel()
+        if wanted is not None and task is not None:
+            running = asyncio.create_task(self._until_answered(conversation, task))
+            self._tasks[conversation.id] = (wanted, running)
+            running.add_done_callback(lambda done: self._forget(conversation.id, done))
+
+    def watched(self, runner: str) -> list[str]:
+        """The runs on a runner that conversations wait for."""
+        return [run for name, run in self._watched if name == runner]
+
+    async def look(self, runner: str, run_id: str) -> None:
+        """Ask how a run stands, and tell its conversation."""
+        conversation = self._watched.get((runner, run_id))
+        if conversation is None:
+            return
+        try:
+            news: Command = RunNews(await self._runners.get(runner).run(run_id), self._clock.now())
+        except RunnerError as error:
+            if error.code not in _UNKNOWN_RUN:
+                log.warning("run %s on %s: %s", run_id, runner, error.sentence())
+                return
+            news = RunMissing(run_id, _trouble(error), self._clock.now())
+        except (RunnerAway, RunnerForeign) as error:
+            news = RunSilent(run_id, _trouble(error), self._clock.now())
+        await self._hear(conversation, news)
+
+    async def silent(self, runner: str, error: BotError) -> None:
+        """Tell every conversation with a run there that no news come."""
+        for run_id in self.watched(runner):
+            conversation = self._watched.get((runner, run_id))
+            if conversation is not None:
+                await self._hear(conversation, RunSilent(run_id, _trouble(error), self._clock.now()))
+
+    def _watch(self, conversation: Conversation, task: Task | None) -> None:
+        for key in [key for key, watched in self._watched.items() if watched == conversation.id]:
+            del self._watched[key]
+        if isinstance(task, Watch):
+            self._watched[(task.runner, task.run)] = conversation.id
+
+    def _forget(self, conversation: int, done: asyncio.Task[None]) -> None:
+        current = self._tasks.get(conversation)
+        if current is not None and current[1] is done:
+            del self._tasks[conversation]
+        if not done.cancelled() and (error := done.exception()) is not None:
+            log.critical("the work for conversation %s fell", conversation, exc_info=error)
+
+    async def _until_answered(self, conversation: Conversation, task: Task) -> None:
+        """Ask until there is an answer. A runner that is away is asked again; people see why it takes longer."""
+        backoff = Backoff(_FIRST_SECONDS, _MOST_SECONDS)
+        while True:
+            try:
+                answer = await self._ask(conversation, task)
+                finished = True
+            except (RunnerAway, RunnerForeign) as error:
+                answer, finished = self._delayed(task, error), False
+            except RunnerError as error:
+                answer, finished = self._refused(task, error), True
+            except (StoreError, NotFound) as error:
+                log.error("conversation %s waits: %s", conversation.id, error.sentence())
+                answer, finished = None, False
+            if answer is not None:
+                try:
+                    await self._hear(conversation.id, answer)
+                except OutputTaken:
+                    continue  # the next question skips that folder
+                except StoreError as error:
+                    log.error("an answer for conversation %s waits: %s", conversation.id, error.sentence())
+                    finished = False
+            if finished:
+                return
+            await pause(backoff.seconds())
+
+    async def _ask(self, conversation: Conversation, task: Task) -> Command | None:
+        state = conversation.state
+        client = self._runners.get(task.runner)
+        match task:
+            case AskIntake():
+                return await self._intake(client, task, state)
+            case AskPlan():
+                analysis = await self._kept(conversation, "analysis", ModelAnalysis)
+                plan = await client.plan(PlanRequest(model_analysis=analysis, request=state.request.plan_choices))
+                return Planned(task.step, self._clock.now(), plan.quant_plan, plan.digest)
+            case AskManifest():
+                return await self._manifest(client, task, conversation)
+            case Submit():
+                run = await self._submit(client, conversation)
+                return Submitted(task.step, self._clock.now(), run)
+            case Watch():
+                by = getattr(state, "cancelled_by", None)
+                run = await client.cancel(task.run, by.name if by else "somebody", "cancelled in the conversation")
+                return RunNews(run, self._clock.now())
+
+    async def _intake(self, client: RunnerClient, task: AskIntake, state: State) -> Command:
+        request = IntakeRequest(
+            model=task.model,
+            revision=task.revision,
+            trust_remote_code=task.trust_remote_code,
+            output_dir=state.request.output_dir,
+        )
+        answer = await client.intake(request)
+        proposed = answer.workspace_context.output_dir
+        return Analysed(task.step, self._clock.now(), answer.model_analysis, answer.digest, proposed)
+
+    async def _manifest(self, client: RunnerClient, task: AskManifest, conversation: Conversation) -> Command:
+        """The exact command, into the folder that was named, or into the first free one."""
+        state = conversation.state
+        assert isinstance(state, Preparing)
+        analysis = await self._kept(conversation, "analysis", ModelAnalysis)
+        plan = await self._kept(conversation, "plan", QuantPlan)
+        refused: BotError | None = None
+        for folder in candidates(state):
+            holder = await self._taken(task.runner, folder, conversation.id)
+            if holder is not None:
+                refused = RunnerError(
+                    "output_taken", f"Thread {holder} writes to {folder} already.", "Name another output folder."
+                )
+                continue
+            request = ManifestRequest(model_analysis=analysis, quant_plan=plan, output_dir=folder)
+            try:
+                answer = await client.manifest(request)
+            except RunnerError as error:
+                if error.code not in {"output_not_empty", "output_is_file"}:
+                    raise
+                refused = error
+                continue
+            return Prepared(task.step, self._clock.now(), answer.run_manifest, answer.digest)
+        assert refused is not None
+        raise refused
+
+    async def _taken(self, runner: str, folder: str, besides: int) -> int | None:
+        return await self._store.read(lambda reader: reader.output_taken(runner, folder, besides))
+
+    async def _submit(self, client: RunnerClient, conversation: Conversation) -> Run:
+        state = conversation.state
+        assert isinstance(state, Submitting)
+        manifest = await self._kept(conversation, "manifest", RunManifest)
+        # The database's own name in the key: another bot on the same runner has conversations of the same numbers.
+        key = f"{self._store.name}-{conversation.id}-{state.step}-{state.manifest.digest[:32]}"
+        return await client.submit(RunSubmission(run_manifest=manifest, approvals=list(state.approvals), key=key))
+
+    async def _kept(self, conversation: Conversation, kind: str, model: type[Kept]) -> Kept:
+        revision: Any = getattr(conversation.state, kind)
+        document = await self._store.read(lambda reader: reader.artifact(conversation.id, kind, revision.number))
+        if document is None:
+            raise NotFound("artifact_missing", f"The {kind} {revision.number} of thread {conversation.id} is missing.")
+        return read_document(model, document)
+
+    def _delayed(self, task: Task, error: BotError) -> Command:
+        if isinstance(task, Watch):
+            return RunSilent(task.run, _trouble(error), self._clock.now())
+        return Delayed(task.step, self._clock.now(), _trouble(error))
+
+    def _refused(self, task: Task, error: RunnerError) -> Command | None:
+        if not isinstance(task, Watch):
+            return StepFailed(task.step, self._clock.now(), _trouble(error))
+        if error.code in _UNKNOWN_RUN:
+            return RunMissing(task.run, _trouble(error), self._clock.now())
+        log.warning("run %s cannot be cancelled: %s", task.run, error.sentence())
+        return None  # it has ended already; its own news say how
+
+
+def _trouble(error: BotError) -> Trouble:
+    return Trouble(code=error.code, message=error.message, hint=error.hint)

@@ -1,0 +1,186 @@
+"""Conversations and their states."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from pydantic import TypeAdapter
+from sqlalchemy import ColumnElement, literal_column, select, update
+
+from bot.conversation.person import Person, Place
+from bot.conversation.state import STATES, Ended, State
+from bot.errors import BotError, NotFound
+from bot.store import search
+from bot.store.documents import read, written
+from bot.store.records import Conversation
+from bot.store.tables import ConversationRow, StateRow
+from bot.store.transaction import Changing, Transaction
+
+_ASKED_LETTERS = 300
+# In these a runner was asked something, or has the run: a new process has to go on with them.
+_WORKING = ("analysing", "planning", "preparing", "submitting", "running")
+# In these a command that writes to the folder is offered, handed over or running.
+_HOLDING = ("reviewing_command", "submitting", "running")
+_ANY_STATE: TypeAdapter[Any] = STATES
+
+
+class Conversations(Transaction):
+    """Reads conversations."""
+
+    def conversation(self, conversation: int) -> Conversation | None:
+        """The conversation of this id."""
+        return self._one(ConversationRow.id == conversation)
+
+    def conversation_at(self, place: Place) -> Conversation | None:
+        """The conversation of this thread; None outside any thread."""
+        if not place.thread:
+            return None
+        return self._one(
+            ConversationRow.platform == place.platform,
+            ConversationRow.channel == place.channel,
+            ConversationRow.thread == place.thread,
+            ConversationRow.thread != literal_column("''"),  # says that the index of threads may be used
+        )
+
+    def working(self) -> list[Conversation]:
+        """Conversations in which a runner has to be asked or watched, the oldest first."""
+        return self._all(ConversationRow.kind.in_(_WORKING), order=ConversationRow.id)
+
+    def overdue(self, before: datetime, kinds: Sequence[str]) -> list[Conversation]:
+        """Conversations that have been in one of these kinds of state since before, the longest first."""
+        where = ConversationRow.kind.in_(kinds), ConversationRow.changed_at < before
+        return self._all(*where, order=ConversationRow.changed_at)
+
+    def output_taken(self, runner: str, output_dir: str, besides: int) -> int | None:
+        """Another conversation whose command writes to this folder of this runner: offered, handed over or running.
+
+        One whose command is still being prepared holds nothing yet: two that wait for the same folder would refuse each
+        other.
+        """
+        statement = select(ConversationRow.id).where(
+            ConversationRow.runner == runner,
+            ConversationRow.output_dir == output_dir,
+            ConversationRow.kind.in_(_HOLDING),
+            ConversationRow.id != besides,
+        )
+        return self._session.scalars(statement.order_by(ConversationRow.id).limit(1)).first()
+
+    def _one(self, *where: ColumnElement[bool]) -> Conversation | None:
+        return next(iter(self._all(*where, order=ConversationRow.id)), None)
+
+    def _all(self, *where: ColumnElement[bool], order: Any) -> list[Conversation]:
+        statement = (
+            select(ConversationRow, StateRow.document)
+            .join(StateRow, StateRow.conversation_id == ConversationRow.id)
+            .where(*where)
+            .order_by(order)
+        )
+        return [_as_read(row, document) for row, document in self._session.execute(statement)]
+
+
+class ChangingConversations(Conversations, Changing):
+    """Begins conversations, and moves them on."""
+
+    def begin(self, place: Place, requester: Person, state: State, at: datetime) -> Conversation:
+        """A new conversation. Raises BotError when the thread has one already."""
+        row = ConversationRow(
+            platform=place.platform,
+            channel=place.channel,
+            thread=place.thread,
+            requester_id=requester.id,
+            requester_name=requester.name,
+            requester_is_bot=requester.is_bot,
+            version=1,
+            asked=state.request.text[:_ASKED_LETTERS],
+            created_at=at,
+            changed_at=at,
+            **_facts(state),
+        )
+        self._session.add(row)
+        self._session.flush()
+        self._session.add(StateRow(conversation_id=row.id, document=written(state)))
+        search.begin(self._session, row, state.request.text)
+        self.touched.add(row.id)
+        return _with(row, state)
+
+    def save(self, conversation: int, state: State, version: int, at: datetime) -> Conversation:
+        """The conversation in its next state. Raises BotError when it is not at this version any more."""
+        row = self._row(conversation)
+        if row.version != version:
+            message = f"Thread {conversation} is at version {row.version}, and version {version} was decided upon."
+            raise BotError("version_differs", message)
+        before = search.facts(row)
+        for name, value in _facts(state).items():
+            setattr(row, name, value)
+        row.version, row.changed_at = version + 1, at
+        if search.facts(row) != before:
+            search.renew(self._session, row)
+        changed = update(StateRow).where(StateRow.conversation_id == conversation).values(document=written(state))
+        self._session.execute(changed, execution_options={"synchronize_session": False})
+        self.touched.add(conversation)
+        return _with(row, state)
+
+    def set_thread(self, conversation: int, thread: str) -> None:
+        """The platform has opened the conversation's thread. Raises BotError when another conversation has it."""
+        self._row(conversation).thread = thread
+        self._session.flush()
+        self.touched.add(conversation)
+
+    def _row(self, conversation: int) -> ConversationRow:
+        row = self._session.get(ConversationRow, conversation)
+        if row is None:
+            raise NotFound("no_conversation", f"Thread {conversation} is not known.")
+        return row
+
+
+def _kind(state: State) -> str:
+    return state.ending.value if isinstance(state, Ended) else state.kind
+
+
+def _facts(state: State) -> dict[str, Any]:
+    """What lists and filters need of a state."""
+    plan, manifest, run = (getattr(state, name, None) for name in ("plan", "manifest", "run"))
+    report = run.report if run is not None else None
+    perplexity = report.perplexity if report is not None else None
+    asked_scheme = state.request.choices.get("global_scheme")
+    return {
+        "kind": _kind(state),
+        "ended": isinstance(state, Ended),
+        "model": state.request.model,
+        "scheme": plan.scheme if plan is not None else asked_scheme if isinstance(asked_scheme, str) else "",
+        "runner": state.request.runner,
+        "output_dir": manifest.output_dir if manifest is not None else state.request.output_dir,
+        "run": run.id if run is not None else None,
+        "size_bytes": report.size_bytes if report is not None else None,
+        "original_size_bytes": report.original_size_bytes if report is not None else None,
+        "perplexity": perplexity.quantized if perplexity is not None else None,
+        "original_perplexity": perplexity.original if perplexity is not None else None,
+    }
+
+
+def _as_read(row: ConversationRow, document: str) -> Conversation:
+    return _with(row, read(_ANY_STATE, document, f"The state of thread {row.id}"))
+
+
+def _with(row: ConversationRow, state: State) -> Conversation:
+    return Conversation(
+        id=row.id,
+        place=place_of(row),
+        requester=requester_of(row),
+        state=state,
+        version=row.version,
+        created_at=row.created_at.astimezone(UTC),
+        changed_at=row.changed_at.astimezone(UTC),
+    )
+
+
+def place_of(row: Any) -> Place:
+    """Where a conversation is, from its row."""
+    return Place(platform=row.platform, channel=row.channel, thread=row.thread)
+
+
+def requester_of(row: Any) -> Person:
+    """Who asked, from a conversation's row."""
+    return Person(id=row.requester_id, name=row.requester_name, is_bot=row.requester_is_bot)

@@ -1,0 +1,115 @@
+"""What people did, from when it came in until it was acted upon."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from pydantic import TypeAdapter
+from sqlalchemy import ColumnElement, select
+from sqlalchemy.dialects.sqlite import insert
+
+from bot.conversation.state import asked_at
+from bot.errors import BotError, NotFound
+from bot.platforms.contract import Event, Receipt, Said
+from bot.store import search
+from bot.store.conversations import Conversations
+from bot.store.documents import clean, read, written
+from bot.store.records import Outcome, StoredEvent
+from bot.store.tables import InboxRow, OutboxRow
+from bot.store.transaction import Changing, Transaction
+
+_EVENTS = TypeAdapter(Event)
+_OUTCOMES = TypeAdapter(Outcome)
+
+
+class Inbox(Transaction):
+    """Reads events."""
+
+    def event(self, inbox_id: int) -> StoredEvent | None:
+        """The event of this inbox row."""
+        return next(iter(self._events(InboxRow.id == inbox_id)), None)
+
+    def waiting_events(self, limit: int) -> list[StoredEvent]:
+        """Events that were not acted upon yet, in the order in which they came in."""
+        return self._events(InboxRow.outcome.is_(None), limit=limit)
+
+    def events_of(self, conversation: int) -> list[StoredEvent]:
+        """All events of a conversation, in the order in which they came in."""
+        return self._events(InboxRow.conversation_id == conversation)
+
+    def _events(self, where: ColumnElement[bool], limit: int | None = None) -> list[StoredEvent]:
+        rows = self._session.scalars(select(InboxRow).where(where).order_by(InboxRow.id).limit(limit))
+        return [_as_read(row) for row in rows]
+
+
+class ChangingInbox(Inbox, Conversations, Changing):
+    """Takes events in, and settles them."""
+
+    def receive(self, event: Event, at: datetime) -> Receipt:
+        """Keep an event. One whose key is known is kept once, however often it comes."""
+        conversation, seen = self._spoken_to(event)
+        statement = (
+            insert(InboxRow)
+            .values(
+                key=event.key,
+                received_at=at,
+                seen=seen,
+                conversation_id=conversation,
+                event=written(event),
+            )
+            .on_conflict_do_nothing(index_elements=[InboxRow.key])
+            .returning(InboxRow.id)
+        )
+        new = self._session.scalar(statement)
+        if new is None:
+            known = self._session.scalars(select(InboxRow.id).where(InboxRow.key == clean(event.key))).one()
+            return Receipt(id=known, new=False)
+        if conversation is not None:
+            self.touched.add(conversation)
+        return Receipt(id=new, new=True)
+
+    def settle(self, inbox_id: int, outcome: Outcome, conversation: int | None, at: datetime) -> None:
+        """Say what came of an event, and to which conversation it belongs. Raises BotError when it was said already."""
+        row = self._session.get(InboxRow, inbox_id)
+        if row is None:
+            raise NotFound("no_event", f"Event {inbox_id} is not known.")
+        if row.outcome is not None:
+            raise BotError("settled_before", f"Event {inbox_id} was acted upon already.")
+        row.outcome, row.settled_at = written(outcome), at
+        row.conversation_id = conversation
+        if conversation is not None:
+            event = _as_read(row).event
+            if isinstance(event.what, Said):
+                search.add_words(self._session, conversation, event.what.text)
+            self.touched.add(conversation)
+        self._session.flush()
+
+    def _spoken_to(self, event: Event) -> tuple[int | None, str]:
+        """The conversation in whose thread something was said, and the digest of what it asked just then.
+
+        The digest is empty unless the card that asks had been delivered: nobody says yes to what was not there. Buttons
+        and forms say themselves what they mean.
+        """
+        if not isinstance(event.what, Said):
+            return None, ""
+        conversation = self.conversation_at(event.place)
+        asked = asked_at(conversation.state) if conversation is not None else None
+        if conversation is None or asked is None:
+            return conversation.id if conversation is not None else None, ""
+        shown = select(OutboxRow.id).where(
+            OutboxRow.conversation_id == conversation.id, OutboxRow.shown_asks == asked[1]
+        )
+        seen = self._session.scalars(shown.limit(1)).first() is not None
+        return conversation.id, asked[1] if seen else ""
+
+
+def _as_read(row: InboxRow) -> StoredEvent:
+    where = f"Event {row.id}"
+    return StoredEvent(
+        id=row.id,
+        event=read(_EVENTS, row.event, where),
+        received_at=row.received_at,
+        seen=row.seen,
+        conversation=row.conversation_id,
+        outcome=read(_OUTCOMES, row.outcome, where) if row.outcome is not None else None,
+    )

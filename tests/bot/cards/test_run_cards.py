@@ -1,0 +1,267 @@
+"""Cards of a run, of failures and of endings."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from bot.cards.card import ActionKind, Card, LogPart, Tone
+from bot.cards.changes import NAMES
+from bot.cards.ending import ending_card
+from bot.cards.failure import failure_card
+from bot.cards.help import help_card
+from bot.cards.history import history_card
+from bot.cards.run import PHASES, handing_over_card, quiet_since, run_card, run_closed_card
+from bot.cards.working import working_card
+from bot.conversation.person import Person, Place
+from bot.conversation.state import Ending, Stage, Trouble, Working
+from bot.store.records import HistoryRow
+from runner.runs.diagnosis import diagnose_file
+from schemas.artifacts.plan import PlanChoices
+from schemas.artifacts.report import ValidationReport
+from schemas.runs import Phase, Progress, RunState
+from tests import samples
+from tests.bot.cards.documents import ended_run
+from tests.bot.cards.reading import fields_of, kinds_of, meter_of, read
+from tests.bot.conversation import samples as states
+from tests.fixtures_folder import fixture_files
+
+CALIBRATING = Progress(
+    phase=Phase.CALIBRATING,
+    percent=43.2,
+    done=12,
+    total=128,
+    rate=0.21,
+    seconds_left=552,
+    original_perplexity=9.4761,
+)
+
+
+def test_every_phase_has_words() -> None:
+    assert PHASES.keys() == set(Phase)
+
+
+@pytest.mark.parametrize("state", [states.analysing(), states.planning(), states.preparing()], ids=lambda s: s.kind)
+def test_while_a_runner_works_it_can_be_cancelled(state: Working) -> None:
+    assert isinstance(state, Working)
+    card = working_card(7, state)  # type: ignore[arg-type]
+    assert card.tone is Tone.WORKING
+    assert kinds_of(card) == [ActionKind.CANCEL]
+    delayed = working_card(7, state.model_copy(update={"delayed": states.AWAY}))  # type: ignore[arg-type]
+    assert "warns: The runner does not answer. It is asked again." in read(delayed)
+    assert "Delayed: The runner does not answer." in delayed.alternative
+
+
+def test_a_step_that_is_taken_again_says_why() -> None:
+    card = working_card(7, states.preparing(because="transformers is 5.17 now."))
+    assert "warns: transformers is 5.17 now." in read(card)
+
+
+def test_handing_over_can_be_cancelled_once() -> None:
+    assert kinds_of(handing_over_card(7, states.submitting())) == [ActionKind.CANCEL]
+    card = handing_over_card(7, states.submitting(cancelled_by=states.ADA, delayed=states.AWAY))
+    assert card.buttons == ()
+    assert "Ada cancelled it." in read(card)
+    assert "The runner does not answer." in card.alternative
+
+
+def test_progress_says_phase_rate_and_time_left() -> None:
+    card = run_card(7, states.running(run=states.run(progress=CALIBRATING)))
+    meter = meter_of(card)
+    assert (meter.phase, meter.percent) == ("calibrating", 43.2)
+    assert meter.detail == "12 of 128, 4.8 s each, 9 min 12 s left in this phase"
+    assert meter.stale == ""
+    assert fields_of(card)["Perplexity of the original"] == "9.476"
+    assert card.alternative == "Run of Qwen3-8B to fp8: 43 %, calibrating."
+    assert kinds_of(card) == [ActionKind.CANCEL]
+
+
+def test_silence_is_told_since_when_and_why() -> None:
+    silent = states.running(run=states.run(progress=CALIBRATING), silent=states.AWAY)
+    since = quiet_since(None, silent.silent, states.NOON)
+    card = run_card(7, silent, since)
+    assert meter_of(card).stale == "since 2026-03-02 12:00 UTC: The runner does not answer. It is asked again."
+    assert "No news: The runner does not answer." in card.alternative
+    later = states.NOON + timedelta(hours=3)
+    assert quiet_since(card, Trouble(code="x", message="Now it refuses."), later) == "2026-03-02 12:00 UTC"
+    assert quiet_since(card, None, later) == ""
+
+
+def test_a_queued_run_says_its_place() -> None:
+    queued = states.run(state=RunState.QUEUED, position=2, started_at=None)
+    card = run_card(7, states.running(run=queued))
+    assert card.title == "Waiting in the queue, position 2"
+    assert (meter_of(card).percent, kinds_of(card)) == (0.0, [ActionKind.CANCEL])
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        states.running(cancelled_by=states.GRACE),
+        states.running(run=states.run(state=RunState.CANCELLING), cancelled_by=states.GRACE),
+    ],
+)
+def test_a_cancelled_run_is_not_over_and_has_no_button(state: object) -> None:
+    card = run_card(7, state)  # type: ignore[arg-type]
+    assert card.title == "Cancelling the run"
+    assert "Grace cancelled it. It counts as running until" in read(card)
+    assert card.buttons == ()
+
+
+def test_an_unknown_outcome_is_said_honestly() -> None:
+    unknown = states.run(state=RunState.UNKNOWN, reason="Its folder is damaged.")
+    card = run_card(7, states.running(run=unknown))
+    said = read(card)
+    assert card.title == "Not known: what became of this run"
+    assert "never run again by itself" in said
+    assert "Its folder is damaged." in said
+    assert "ptq-runner show run-0123456789abcdef" in said
+    assert kinds_of(card) == [ActionKind.CANCEL]
+    assert run_card(7, states.running(run=unknown, cancelled_by=states.ADA)).buttons == ()
+
+
+@pytest.mark.parametrize("state", [state for state in RunState if state.ended])
+def test_a_run_that_has_ended_cannot_be_cancelled(state: RunState) -> None:
+    assert run_card(7, states.running(run=ended_run(state))).buttons == ()
+
+
+@pytest.mark.parametrize(
+    ("state", "words"),
+    [
+        (RunState.SUCCEEDED, "Finished after 3 min 20 s, 2026-03-02 12:03 UTC"),
+        (RunState.FAILED, "Failed after 3 min 20 s, 2026-03-02 12:03 UTC"),
+        (RunState.CANCELLED, "Cancelled after 3 min 20 s, 2026-03-02 12:03 UTC"),
+        (RunState.LOST, "Lost after 3 min 20 s: its outcome is not known, 2026-03-02 12:03 UTC"),
+    ],
+)
+def test_the_run_closes_with_its_last_words(state: RunState, words: str) -> None:
+    card = run_closed_card(states.running(), ended_run(state))
+    assert (card.outcome, card.tone, card.buttons) == (words, Tone.CLOSED, ())
+
+
+def test_a_run_of_which_nothing_is_known_is_closed_as_such() -> None:
+    card = run_closed_card(states.running(), states.run())
+    assert card.title == "Run: outcome not known"
+    assert card.outcome == "Outcome not known"
+
+
+def _failed_run(report: ValidationReport) -> Card:
+    run = ended_run(RunState.FAILED, report, exit_code=-9, code="exit_code", reason=report.summary)
+    trouble = Trouble(code="exit_code", message=report.summary, hint=(report.next_actions or [""])[0])
+    return failure_card(7, states.failed(run=run, trouble=trouble))
+
+
+@pytest.mark.parametrize("log", fixture_files("failures/*.txt"))
+def test_recorded_failures_are_shown_with_class_and_evidence(log: Path) -> None:
+    report = diagnose_file(log, 1)
+    card = _failed_run(report)
+    said = fields_of(card)
+    assert report.failure is not None
+    assert said["Class"] == report.failure.value
+    assert said["Exit status"] == "-9 (signal 9)"
+    (evidence,) = [block for block in card.body if isinstance(block, LogPart)]
+    assert len(evidence.head) + evidence.left_out + len(evidence.tail) == len(report.evidence)
+    assert evidence.tail[-1][:400] in report.evidence[-1]
+    assert all(action.split(".")[0][:200] in read(card) for action in report.next_actions)
+    assert kinds_of(card) == [ActionKind.RETRY, ActionKind.REVISE, ActionKind.CANCEL]
+    assert card.tone is Tone.BAD
+
+
+def test_long_evidence_keeps_its_head_and_its_tail() -> None:
+    report = samples.report().model_copy(update={"evidence": [f"line {n}" for n in range(100)], "status": "failed"})
+    (evidence,) = [block for block in _failed_run(report).body if isinstance(block, LogPart)]
+    assert evidence.head == tuple(f"line {n}" for n in range(5))
+    assert evidence.left_out == 80
+    assert evidence.tail == tuple(f"line {n}" for n in range(85, 100))
+
+
+@pytest.mark.parametrize("stage", Stage)
+def test_every_stage_can_be_tried_again(stage: Stage) -> None:
+    card = failure_card(7, states.failed_at(stage))
+    second = ActionKind.EDIT if stage is Stage.INTAKE else ActionKind.REVISE
+    assert kinds_of(card) == [ActionKind.RETRY, second, ActionKind.CANCEL]
+    assert card.title.endswith(": Qwen3-8B")
+    if stage is not Stage.RUN:
+        assert "There is no model there." in read(card)
+        assert "informs: Name another." in read(card)
+
+
+@pytest.mark.parametrize("run", [ended_run(RunState.LOST, reason="The host went down."), states.run()])
+def test_a_run_whose_outcome_is_not_known_is_not_called_failed(run: object) -> None:
+    card = failure_card(7, states.failed(run=run))
+    assert card.title == "Not known: what became of this run: Qwen3-8B"
+    assert "Its outcome is not known. It is not run again by itself" in read(card)
+
+
+@pytest.mark.parametrize(
+    ("ending", "by", "words"),
+    [
+        (Ending.ACCEPTED, states.ADA, "Accepted by Ada, 2026-03-02 12:00 UTC. The quantized model is in"),
+        (Ending.REJECTED, states.ADA, "Rejected by Ada, 2026-03-02 12:00 UTC. Its files stay"),
+        (Ending.CANCELLED, states.GRACE, "Cancelled by Grace, 2026-03-02 12:00 UTC."),
+        (Ending.EXPIRED, None, "Expired 2026-03-02 12:00 UTC: nobody decided within 7 d."),
+    ],
+)
+def test_endings_say_who_and_what_is_left(ending: Ending, by: Person | None, words: str) -> None:
+    card = ending_card(states.ended(ending=ending, by=by), timedelta(days=7))
+    assert words in read(card)
+    assert card.alternative.startswith(f"Qwen3-8B: {words}"[:100])
+    assert fields_of(card)["Output folder"] == "/out/qwen3-8b-fp8"
+    assert card.buttons == ()
+    assert (card.tone is Tone.GOOD) == (ending is Ending.ACCEPTED)
+
+
+def test_what_never_ran_left_nothing() -> None:
+    card = ending_card(states.ended(ending=Ending.CANCELLED, run=None, manifest=None))
+    assert "Nothing was run." in read(card)
+    assert "Output folder" not in fields_of(card)
+
+
+def _row(number: int, **changes: object) -> HistoryRow:
+    values = {
+        "id": number,
+        "place": Place(platform="web", channel="c", thread="1"),
+        "requester": states.ADA,
+        "model": "Qwen/Qwen3-8B",
+        "scheme": "fp8",
+        "runner": "local",
+        "state": "accepted",
+        "created_at": states.NOON,
+        "changed_at": states.NOON,
+        "run": "run-1",
+        "output_dir": "/out/1",
+        "size_bytes": 9_400_000_000,
+        "original_size_bytes": 16_400_000_000,
+        "perplexity": 7.2752,
+        "original_perplexity": 7.2169,
+    }
+    return HistoryRow(**{**values, **changes})  # type: ignore[arg-type]
+
+
+def test_history_lists_requests_beside_their_numbers() -> None:
+    card = history_card([_row(12), _row(11, state="reviewing_plan", size_bytes=None, perplexity=None)])
+    assert "12 | Qwen3-8B | fp8 | accepted | 16.4 GB → 9.4 GB | 7.217 → 7.275 | Ada | 2026-03-02 12:00 UTC" in read(
+        card
+    )
+    assert "11 | Qwen3-8B | fp8 | asks about the plan |  |  | Ada | 2026-03-02 12:00 UTC" in read(card)
+    assert card.alternative == "History: 2 requests. First: Qwen3-8B (accepted)."
+    assert "older ones" not in read(card)
+
+
+def test_a_long_history_says_that_there_is_more() -> None:
+    assert "and 5 more" in read(history_card([_row(n) for n in range(25)]))
+    assert "older ones" in read(history_card([_row(1)], more=True))
+    assert "No request matches." in read(history_card([]))
+
+
+def test_help_says_what_can_be_said() -> None:
+    said = fields_of(help_card(["fp8", "int8"], ["local"]))
+    assert said["Yes to the command"] == "run it; yes; go; execute"
+    assert (said["Schemes"], said["Runners"]) == ("fp8, int8", "local")
+    assert "Schemes" not in fields_of(help_card())
+
+
+def test_names_for_people_are_of_fields_that_exist() -> None:
+    assert NAMES.keys() <= {*PlanChoices.model_fields, "output_dir"}

@@ -1,0 +1,491 @@
+"""What is no runner, or a broken one, is one sentence with a code, in bounded time and memory."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import json
+import os
+import socket
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bot.errors import BadSetting, BotError, RunnerAway, RunnerError, RunnerForeign
+from bot.service.runner_client import RunnerClient, Timeouts
+from schemas.api import (
+    Health,
+    IntakeAnswer,
+    IntakeRequest,
+    ManifestAnswer,
+    ManifestRequest,
+    PlanAnswer,
+    PlanRequest,
+    RunSubmission,
+)
+from schemas.digest import digest
+from schemas.runs import Run, RunState
+from tests import samples
+from tests.peers.raw_http import Asked, Reply, answer, hanging, listening, saying, telling
+
+TOKEN = "very-secret-0123456789"
+AT = datetime(2026, 1, 2, tzinfo=UTC)
+HEALTH = Health(status="ok", version="0.1.0", started_at=AT)
+QUICK = Timeouts(connect=0.3, health=0.3, question=0.3, submit=0.3, document=0.3, silence=0.1)
+PATIENT = Timeouts(health=20)
+
+Work = Callable[[RunnerClient], Awaitable[Any]]
+
+
+@asynccontextmanager
+async def client_of(url: str, timeouts: Timeouts = QUICK) -> AsyncIterator[RunnerClient]:
+    client = RunnerClient("gpu1", url, TOKEN, timeouts)
+    try:
+        yield client
+    finally:
+        await client.close()
+
+
+async def health(client: RunnerClient) -> Any:
+    return await client.health()
+
+
+def failing(url: str, work: Work = health, timeouts: Timeouts = QUICK) -> BotError:
+    """The error of asking what listens at `url`."""
+
+    async def whole() -> BotError:
+        async with client_of(url, timeouts) as client:
+            with pytest.raises(BotError) as caught:
+                await work(client)
+            return caught.value
+
+    return checked(asyncio.run(whole()))
+
+
+def failing_with(reply: Reply, work: Work = health, timeouts: Timeouts = QUICK) -> BotError:
+    """The error of asking a peer that replies so."""
+
+    async def whole() -> BotError:
+        async with listening(reply) as peer, client_of(peer.url, timeouts) as client:
+            with pytest.raises(BotError) as caught:
+                await work(client)
+            return caught.value
+
+    return checked(asyncio.run(whole()))
+
+
+def checked(error: BotError) -> BotError:
+    assert type(error) in {RunnerAway, RunnerForeign, RunnerError}
+    assert error.message.endswith(".")
+    assert len(error.sentence()) < 5000
+    assert "\n" not in error.message
+    assert TOKEN not in error.sentence()
+    assert error.hint
+    return error
+
+
+def _nothing(_: Path) -> None:
+    pass
+
+
+def _dead(path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as left:
+        left.bind(str(path))
+
+
+def _file(path: Path) -> None:
+    path.write_text("x")
+
+
+@pytest.mark.parametrize("make", [_nothing, _dead, _file])
+def test_nothing_listens_on_the_socket(make: Callable[[Path], None], tmp_path: Path) -> None:
+    path = tmp_path / "runner.sock"
+    make(path)
+    error = failing(f"unix://{path}")
+    assert (type(error), error.code) == (RunnerAway, "runner_down")
+    assert error.message == "The runner gpu1 cannot be reached: nothing listens there."
+    assert str(path) in error.hint
+
+
+def test_a_socket_that_others_own_is_said_to_be_closed(tmp_path: Path) -> None:
+    if os.geteuid() == 0:
+        path = f"{tmp_path}/{'x' * 200}"  # root may open everything: another reason stands in
+        reason = "AF_UNIX path too long"
+    else:
+        closed = tmp_path / "closed"
+        closed.mkdir(mode=0)
+        path, reason = f"{closed}/runner.sock", "Permission denied"
+    error = failing(f"unix://{path}")
+    assert (error.code, reason in error.message) == ("runner_down", True)
+
+
+def test_nothing_listens_on_the_port() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    error = failing(f"http://127.0.0.1:{port}")
+    assert (type(error), error.code) == (RunnerAway, "runner_down")
+
+
+def test_a_host_that_nobody_knows() -> None:
+    error = failing("http://no-such-host.invalid:1", timeouts=PATIENT)
+    assert (type(error), error.code) == (RunnerAway, "runner_down")
+    assert "name of its host is not known" in error.message
+
+
+def test_a_socket_whose_queue_is_full_is_slow_and_costs_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "runner.sock"
+    with socket.socket(socket.AF_UNIX) as full:
+        full.bind(str(path))
+        full.listen(0)
+        waiting = [socket.socket(socket.AF_UNIX) for _ in range(2)]
+        for one in waiting:
+            one.setblocking(False)
+            with suppress(BlockingIOError):
+                one.connect(str(path))
+        began = time.process_time()
+        error = failing(f"unix://{path}", timeouts=Timeouts(connect=1, health=1))
+        spent = time.process_time() - began
+        for one in waiting:
+            one.close()
+    assert (type(error), error.code) == (RunnerAway, "runner_slow")
+    assert spent < 0.5
+
+
+async def _dripping(_: Asked, writer: asyncio.StreamWriter) -> None:
+    """Each byte comes before anybody loses patience with it, and the answer never ends."""
+    writer.write(answer(b"", Content_Length="100000")[:-4])
+    for _number in range(100_000):
+        writer.write(b"\r\n\r\n" if not _number else b" ")
+        await writer.drain()
+        await asyncio.sleep(0.01)
+
+
+@pytest.mark.parametrize("reply", [hanging, _dripping, saying(b"HTTP/1.1 200 OK\r\n")], ids=["silent", "drips", "half"])
+def test_no_answer_in_time(reply: Reply) -> None:
+    async def then_hang(asked: Asked, writer: asyncio.StreamWriter) -> None:
+        await reply(asked, writer)
+        await hanging(asked, writer)
+
+    began = time.monotonic()
+    error = failing_with(then_hang)
+    assert (type(error), error.code) == (RunnerAway, "runner_slow")
+    assert "within 0.3 s" in error.message
+    assert time.monotonic() - began < 5
+
+
+BROKEN = {
+    "no answer": saying(),
+    "half a head": saying(b"HTTP/1.1 200 OK\r\nContent-"),
+    "half a body": saying(answer(b"{}", Content_Length="200")),
+    "500": saying(answer(b"<h1>oops</h1>", 500, "text/html")),
+    "502": saying(answer(b"", 502, "")),
+    "503 and bad problem": saying(answer(b"{}", 503, "application/problem+json")),
+}
+
+
+@pytest.mark.parametrize("reply", BROKEN.values(), ids=BROKEN.keys())
+def test_a_connection_that_breaks(reply: Reply) -> None:
+    error = failing_with(reply)
+    assert (type(error), error.code) == (RunnerAway, "runner_broken")
+
+
+_GOOD = HEALTH.model_dump(mode="json")
+
+STRANGE = {
+    "no http": saying(b"SSH-2.0-OpenSSH_9.2\r\n"),
+    "http 2 garbage": saying(b"\x00\x00\x12\x04\x00\x00\x00\x00\x00" * 10),
+    "a page": saying(answer(b"<html></html>", 200, "text/html")),
+    "no kind": saying(answer(b"{}", 200, "")),
+    "nothing": saying(answer(b"", 204)),
+    "not json": saying(answer(b"{")),
+    "not utf-8": saying(answer(b'"\xff"')),
+    "nan": saying(answer(json.dumps({**_GOOD, "queued": float("nan")}).encode())),
+    "deep": saying(answer(b"[" * 200_000)),
+    "null": telling(None),
+    "a list": telling([]),
+    "another document": telling(samples.analysis()),
+    "one field more": telling({**_GOOD, "colour": "red"}),
+    "a wrong type": telling({**_GOOD, "queued": "many"}),
+    "not a time": telling({**_GOOD, "started_at": "yesterday"}),
+    "packed": saying(answer(gzip.compress(json.dumps(_GOOD).encode()), Content_Encoding="gzip")),
+    "moved": saying(answer(b"", 302, Location="http://127.0.0.1:1/")),
+    "404": saying(answer(b"not found", 404, "text/plain")),
+    "a problem that is a page": saying(answer(b"{}", 404, "application/problem+json")),
+}
+
+
+@pytest.mark.parametrize("reply", STRANGE.values(), ids=STRANGE.keys())
+def test_nonsense_is_no_runner(reply: Reply) -> None:
+    error = failing_with(reply, timeouts=PATIENT)
+    assert (type(error), error.code) == (RunnerForeign, "strange_answer")
+
+
+OTHER_VERSIONS = {
+    "the same shape": telling({**_GOOD, "api_version": 2, "version": "9.0"}),
+    "another shape": telling({"api_version": 2, "version": "9.0", "name": "x"}),
+    "refused": telling(
+        {"type": "about:blank", "title": "Conflict", "status": 409, "code": "api_version", "hint": "Same release.",
+         "detail": "The caller speaks version 1 of the API, this runner speaks 2."},
+        409, "application/problem+json",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("reply", OTHER_VERSIONS.values(), ids=OTHER_VERSIONS.keys())
+def test_a_runner_of_another_version_is_told_apart(reply: Reply) -> None:
+    error = failing_with(reply)
+    assert (type(error), error.code) == (RunnerForeign, "api_version")
+    assert "2" in error.message
+
+
+def test_a_problem_is_passed_on_and_cut_where_it_is_endless() -> None:
+    problem = {"type": "about:blank", "title": "x", "status": 503, "code": "probe_timeout", "detail": "It took long.",
+               "hint": "Wait."}  # fmt: skip
+    error = failing_with(telling(problem, 503, "application/problem+json"))
+    assert (type(error), error.code, error.message, error.hint) == (
+        RunnerError,
+        "probe_timeout",
+        "It took long.",
+        "Wait.",
+    )
+    endless = {**problem, "detail": "a" * 100_000 + ".", "code": "c" * 1000}
+    with pytest.raises(AssertionError):
+        failing_with(telling(endless, 503, "application/problem+json"))  # the sentence was cut before its full stop
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"), [(401, "text/html"), (401, "application/problem+json"), (403, "text/html")]
+)
+def test_a_wrong_token_is_said_to_be_one(status: int, kind: str) -> None:
+    error = failing_with(saying(answer(b"{}", status, kind)))
+    assert (type(error), error.code) == (RunnerError, "wrong_token")
+    assert "bot.yaml" in error.hint
+
+
+def test_a_peer_that_does_not_speak_tls() -> None:
+    async def whole() -> BotError:
+        async with listening(saying(b"HTTP/1.1 400 Bad Request\r\n\r\n")) as peer:
+            async with client_of(peer.url.replace("http:", "https:"), PATIENT) as client:
+                with pytest.raises(BotError) as caught:
+                    await client.health()
+        return caught.value
+
+    error = checked(asyncio.run(whole()))
+    assert (type(error), error.code) == (RunnerForeign, "bad_certificate")
+
+
+async def _endless(_: Asked, writer: asyncio.StreamWriter) -> None:
+    writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n")
+    chunk = b"100000\r\n" + b" " * (1 << 20) + b"\r\n"
+    while True:
+        writer.write(chunk)
+        await writer.drain()
+
+
+async def _endless_head(_: Asked, writer: asyncio.StreamWriter) -> None:
+    writer.write(b"HTTP/1.1 200 OK\r\n")
+    while True:
+        writer.write(b"X-Header: " + b"x" * 10_000 + b"\r\n")
+        await writer.drain()
+
+
+@pytest.mark.parametrize("reply", [_endless, _endless_head])
+def test_gigabytes_are_not_read(reply: Reply) -> None:
+    sent = 0
+
+    class Counting:
+        def __init__(self, writer: asyncio.StreamWriter) -> None:
+            self._writer = writer
+
+        def write(self, data: bytes) -> None:
+            nonlocal sent
+            sent += len(data)
+            self._writer.write(data)
+
+        async def drain(self) -> None:
+            await self._writer.drain()
+
+    async def counted(asked: Asked, writer: asyncio.StreamWriter) -> None:
+        await reply(asked, Counting(writer))  # type: ignore[arg-type]
+
+    error = failing_with(counted, timeouts=PATIENT)
+    assert (type(error), error.code) == (RunnerForeign, "strange_answer")
+    assert sent < 80 << 20
+
+
+def _run(**changes: Any) -> Run:
+    values: dict[str, Any] = {
+        "id": "run-1", "key": "key", "state": RunState.QUEUED, "since": AT, "submitted_at": AT, "model": "m",
+        "scheme": "fp8", "output_dir": "/o", "manifest_digest": digest(samples.manifest()),
+    }  # fmt: skip
+    return Run(**{**values, **changes})
+
+
+_SUBMISSION = RunSubmission(run_manifest=samples.manifest(), approvals=[], key="key")
+_WRONG = "0" * 64
+
+
+async def intake(client: RunnerClient) -> Any:
+    return await client.intake(IntakeRequest(model="m"))
+
+
+async def plan(client: RunnerClient) -> Any:
+    return await client.plan(PlanRequest(model_analysis=samples.analysis()))
+
+
+async def manifest(client: RunnerClient) -> Any:
+    asked = ManifestRequest(model_analysis=samples.analysis(), quant_plan=samples.plan(), output_dir="/o")
+    return await client.manifest(asked)
+
+
+async def submit(client: RunnerClient) -> Any:
+    return await client.submit(_SUBMISSION)
+
+
+async def run(client: RunnerClient) -> Any:
+    return await client.run("run-1")
+
+
+async def log(client: RunnerClient) -> Any:
+    return await client.log("run-1")
+
+
+def _intake_answer(**changes: Any) -> IntakeAnswer:
+    analysis = samples.analysis()
+    values: dict[str, Any] = {"workspace_context": samples.workspace(), "model_analysis": analysis}
+    return IntakeAnswer(**{**values, "digest": digest(analysis), **changes})
+
+
+def _plan_answer(**changes: Any) -> PlanAnswer:
+    made = samples.plan()
+    values: dict[str, Any] = {"quant_plan": made, "decisions": [], "findings": [], "estimates": made.estimates}
+    return PlanAnswer(**{**values, "digest": digest(made), **changes})
+
+
+def _manifest_answer(**changes: Any) -> ManifestAnswer:
+    made = samples.manifest(**changes)
+    return ManifestAnswer(run_manifest=made, digest=digest(made))
+
+
+def _bound_to(**changes: Any) -> ManifestAnswer:
+    return _manifest_answer(inputs=samples.manifest().inputs.model_copy(update=changes))
+
+
+GOOD = [
+    (_intake_answer(), intake),
+    (_plan_answer(), plan),
+    (_manifest_answer(), manifest),
+    (_run(), submit),
+    (_run(), run),
+]
+
+
+@pytest.mark.parametrize(("document", "work"), GOOD, ids=[work.__name__ for _, work in GOOD])
+def test_what_fits_is_taken(document: Any, work: Work) -> None:
+    async def whole() -> Any:
+        async with listening(telling(document)) as peer, client_of(peer.url, PATIENT) as client:
+            return await work(client)
+
+    assert asyncio.run(whole()) == document
+
+
+SPOILT = [
+    (_intake_answer(digest=_WRONG), intake, "the analysis is another one than its digest says"),
+    (_plan_answer(digest=_WRONG), plan, "the plan is another one"),
+    (ManifestAnswer(run_manifest=samples.manifest(), digest=_WRONG), manifest, "the manifest is another one"),
+    (_bound_to(analysis_digest=_WRONG), manifest, "the manifest's analysis is another one"),
+    (_bound_to(plan_digest=_WRONG), manifest, "the manifest's plan is another one"),
+    (_run(key="other"), submit, "the run of another key"),
+    (_run(manifest_digest=_WRONG), submit, "the run's manifest is another one"),
+    (_run(id="run-2"), run, "asked for run-1 and answered with run-2"),
+]
+
+
+@pytest.mark.parametrize(("document", "work", "words"), SPOILT, ids=[words for _, _, words in SPOILT])
+def test_an_answer_about_something_else_is_refused(document: Any, work: Work, words: str) -> None:
+    error = failing_with(telling(document), work, PATIENT)
+    assert (type(error), error.code) == (RunnerForeign, "strange_answer")
+    assert words in error.message
+
+
+def _piece(content: bytes, following: str = "3", size: str = "3", complete: str = "true") -> Reply:
+    headers = {"X_Next_Offset": following, "X_Log_Size": size, "X_Log_Complete": complete}
+    return saying(answer(content, 200, "text/plain; charset=utf-8", **headers))
+
+
+def test_a_piece_of_a_log_says_where_it_belongs() -> None:
+    async def whole() -> Any:
+        async with listening(_piece(b"\xff\x00a")) as peer, client_of(peer.url, PATIENT) as client:
+            piece = await client.log("run-1", 7)
+            assert peer.asked[0].path == "/v1/runs/run-1/log?offset=7"
+            return piece.content, piece.next_offset, piece.complete
+
+    assert asyncio.run(whole()) == (b"\xff\x00a", 3, True)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        _piece(b"x" * (1 << 20) + b"x"),
+        _piece(b"abc", following=""),
+        _piece(b"abc", following="-1"),
+        _piece(b"abc", following="9" * 40),
+        _piece(b"abc", size="many"),
+        _piece(b"abc", complete="yes"),
+    ],
+)
+def test_a_log_that_is_none_is_refused(reply: Reply) -> None:
+    error = failing_with(reply, log, PATIENT)
+    assert (type(error), error.code) == (RunnerForeign, "strange_answer")
+
+
+def test_what_is_sent() -> None:
+    async def whole() -> list[Asked]:
+        async with listening(telling(_run())) as peer, client_of(peer.url, PATIENT) as client:
+            await client.cancel("run-1", "a" * 300, "b" * 2000)
+            await submit(client)
+            return peer.asked
+
+    cancelled, submitted = asyncio.run(whole())
+    assert (cancelled.method, cancelled.path) == ("POST", "/v1/runs/run-1/cancel")
+    assert json.loads(cancelled.body) == {"by": "a" * 200, "reason": "b" * 1000}
+    assert cancelled.headers["authorization"] == f"Bearer {TOKEN}"
+    assert cancelled.headers["ptq-api-version"] == "1"
+    assert cancelled.headers["accept-encoding"] == "identity"
+    assert RunSubmission.model_validate_json(submitted.body) == _SUBMISSION
+
+
+def test_a_caller_that_leaves_closes_its_connection() -> None:
+    async def whole() -> int:
+        async with listening(hanging) as peer, client_of(peer.url, PATIENT) as client:
+            asking = asyncio.create_task(client.health())
+            while not peer.asked:
+                await asyncio.sleep(0.01)
+            asking.cancel()
+            with suppress(asyncio.CancelledError):
+                await asking
+            return len(peer.asked)
+
+    assert asyncio.run(whole()) == 1
+
+
+@pytest.mark.parametrize("url", ["", "gpu1", "ftp://gpu1", "unix://relative", "http://[::1", "http://h:99999999"])
+def test_what_is_no_address_is_refused_at_once(url: str) -> None:
+    async def whole() -> None:
+        RunnerClient("gpu1", url)
+
+    with pytest.raises(BadSetting):
+        asyncio.run(whole())
+
+
+def test_the_token_is_never_shown() -> None:
+    async def whole() -> str:
+        async with client_of("http://127.0.0.1:1") as client:
+            return repr(client) + repr(client.__dict__)
+
+    assert TOKEN not in asyncio.run(whole())
