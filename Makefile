@@ -5,10 +5,13 @@ VENV := .venv
 READY := $(VENV)/.ready
 DEMO_MODEL := $(VENV)/.demo-model
 
-.PHONY: demo test check chaos bench schemas clean
+.PHONY: demo script test check bench schemas clean
 
 demo: $(DEMO_MODEL)
-	$(VENV)/bin/ptq-runner demo
+	$(VENV)/bin/ptq-bot demo
+
+script: $(DEMO_MODEL)
+	$(VENV)/bin/ptq-bot demo --script
 
 test: check
 	$(VENV)/bin/python -m pytest

@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, NoReturn, TypeVar
+from urllib.parse import urlsplit
 
 import httpx
 from pydantic import BaseModel
@@ -75,6 +76,7 @@ class Connection:
             socket_options=None if self._socket else _KEEP_ALIVE,
         )
         try:
+            _ = urlsplit(url).port  # the library would find a wrong one only when it connects
             self._http = httpx.AsyncClient(
                 base_url="http://runner" if self._socket else url,
                 transport=transport,

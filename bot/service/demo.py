@@ -86,7 +86,7 @@ async def _script(settings: BotSettings, request: str, process: subprocess.Popen
         platform = ScriptPlatform(settings.state_dir / "script.jsonl", click.echo)
         player = Player(bot.core, bot.store, bot.clock, click.echo, secrets.token_hex(4))
         working = asyncio.create_task(run(bot, [platform], [_alive(process)]))
-        playing = asyncio.create_task(player.play(request))
+        playing = asyncio.create_task(_played(player, request))
         try:
             await asyncio.wait({working, playing}, return_when=asyncio.FIRST_COMPLETED)
             if working.done():
@@ -96,6 +96,10 @@ async def _script(settings: BotSettings, request: str, process: subprocess.Popen
             for task in (working, playing):
                 task.cancel()
             await asyncio.gather(working, playing, return_exceptions=True)
+
+
+async def _played(player: Player, request: str) -> State:
+    return await player.see_through(await player.ask(request))
 
 
 def _prepare(state: Path | None) -> dict[str, Any]:

@@ -37,17 +37,20 @@ class Player:
         self._numbers = itertools.count(1)
         self._person = Person(id="script:ada", name="Ada")
 
-    async def play(self, request: str) -> State:
-        """Ask for a model and see it through; the state in which the thread asks for no yes any more.
+    async def ask(self, request: str) -> int:
+        """Ask for a model; the number of the request."""
+        return await self._say(Place(platform="script", channel="terminal"), request)
+
+    async def see_through(self, request: int) -> State:
+        """Answer until the thread asks for no yes any more; the state in which it rests then.
 
         Raises BotError when the request is refused.
         """
         answered: set[Action] = set()
         with self._store.subscribe() as changed:
-            first = await self._say(Place(platform="script", channel="terminal"), request)
             while True:
                 changed.clear()
-                conversation = await self._conversation(first)
+                conversation = await self._conversation(request)
                 if conversation is not None:
                     shown = await self._shown(conversation)
                     asked = _asked(shown)

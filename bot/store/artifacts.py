@@ -36,7 +36,7 @@ class Artifacts(Transaction):
             .where(row.conversation_id == conversation)
             .order_by(row.at, row.kind, row.number)
         )
-        return [KeptArtifact(*found) for found in self._session.execute(statement).tuples()]
+        return [KeptArtifact(*found) for found in self._session.execute(statement)]
 
 
 class ChangingArtifacts(Artifacts, Changing):

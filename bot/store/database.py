@@ -58,9 +58,9 @@ def check(path: Path, busy_seconds: float = BUSY_SECONDS, *, older: bool = False
     check_file(path)
     revision = _revision(path, busy_seconds)
     latest = REVISIONS[-1]
-    if revision in REVISIONS[:-1] or not revision:
+    if revision is None or revision in REVISIONS[:-1]:
         if older:
-            return revision
+            return revision or ""
         found = f"is of an older release (revision {revision}; this one needs {latest})" if revision else "is empty"
         hint = "Stop the bot, keep a copy, and run: ptq-bot db upgrade"
         raise StoreForeign("store_older", f"The database {path} {found}.", hint)
@@ -75,14 +75,14 @@ def check(path: Path, busy_seconds: float = BUSY_SECONDS, *, older: bool = False
     raise _of_others(path)
 
 
-def _revision(path: Path, busy_seconds: float) -> str:
-    """What the database says of itself; empty for an empty file."""
+def _revision(path: Path, busy_seconds: float) -> str | None:
+    """What the database says of itself; None for an empty file."""
     with told(path):
         connection = connect(path, writing=False, busy_seconds=busy_seconds)
         try:
             tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
             if not tables:
-                return ""
+                return None
             if not {"alembic_version", "conversations"} <= tables:
                 raise _of_others(path)
             rows = connection.execute("SELECT version_num FROM alembic_version").fetchall()

@@ -35,7 +35,7 @@ class History(Inbox, Outbox):
     def counts(self) -> dict[str, int]:
         """How many conversations stand where: by kind of state, and by ending for those that ended."""
         statement = select(_ROW.kind, func.count()).group_by(_ROW.kind)
-        return dict(self._session.execute(statement).tuples().all())
+        return dict(self._session.execute(statement).all())
 
     def thread(self, conversation: int) -> list[ThreadEntry]:
         """What was said and shown in a conversation, in order. Times do not decide it: clocks are set back."""

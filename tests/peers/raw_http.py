@@ -28,9 +28,13 @@ Reply = Callable[[Asked, asyncio.StreamWriter], Awaitable[None]]
 
 @dataclass
 class RawPeer:
-    """Calls `reply` for each request; every connection carries one. `url` is where it listens."""
+    """Calls `reply` for each request; every connection carries one. `url` is where it listens.
+
+    `open` counts the connections that somebody holds just now.
+    """
 
     reply: Reply
+    reads: bool = True
     url: str = ""
     asked: list[Asked] = field(default_factory=list)
     open: int = 0
@@ -39,12 +43,14 @@ class RawPeer:
         """One connection."""
         self.open += 1
         try:
-            asked = await _request(reader)
+            asked = await _request(reader) if self.reads else Asked("", "", {}, b"")
             self.asked.append(asked)
             await self.reply(asked, writer)
             await writer.drain()
         except (asyncio.IncompleteReadError, ConnectionError):
             pass  # the caller looked whether somebody listens, or has gone
+        except asyncio.CancelledError:
+            pass  # the test is over
         finally:
             self.open -= 1
             writer.close()
@@ -53,9 +59,9 @@ class RawPeer:
 
 
 @contextlib.asynccontextmanager
-async def listening(reply: Reply, socket: Path | None = None) -> AsyncIterator[RawPeer]:
-    """A peer on a unix socket, or on a port of this machine."""
-    peer = RawPeer(reply)
+async def listening(reply: Reply, socket: Path | None = None, *, reads: bool = True) -> AsyncIterator[RawPeer]:
+    """A peer on a unix socket, or on a port of this machine. Unless it `reads`, it answers before it was asked."""
+    peer = RawPeer(reply, reads)
     if socket is not None:
         server = await asyncio.start_unix_server(peer.serve, socket)
         peer.url = f"unix://{socket}"
@@ -95,8 +101,8 @@ async def hanging(_: Asked, __: asyncio.StreamWriter) -> None:
 
 
 def answer(content: bytes, status: int = 200, kind: str = "application/json", **headers: str) -> bytes:
-    """A whole answer. Underscores in header names become lines."""
-    named = {"Content-Type": kind, "Content-Length": str(len(content)), **headers}
+    """A whole answer. Underscores in the names of headers become lines; an empty header is left out."""
+    named = {"Content_Type": kind, "Content_Length": str(len(content)), **headers}
     lines = "".join(f"{name.replace('_', '-')}: {value}\r\n" for name, value in named.items() if value)
     return f"HTTP/1.1 {status} Whatever\r\n{lines}\r\n".encode() + content
 

@@ -70,7 +70,8 @@ _AGREEMENTS = {
 _REJECTION = _answer(phrases.REJECT, beside=("sorry", "oh", "hmm"), marks=_ANY_TONE)
 _STOP = _answer(
     phrases.CANCEL,
-    beside=("no", "nope", *phrases.YES, *phrases.SAID_OK, *phrases.SECOND_THOUGHTS),
+    beside=("no wait", *phrases.YES, *phrases.SAID_OK, *phrases.SECOND_THOUGHTS),
+    apart=("no", "nope"),  # "no, cancel" stops; "no cancel" may mean the contrary
     marks=_ANY_TONE,
 )
 

@@ -16,8 +16,8 @@ class Cursor:
     """Reads tokens from left to right. What does not fit is not consumed.
 
     `vocabulary` has the names. What led to the clause that is read: `headed` after a verb that is followed by a value
-    ("use", "switch to"), `moves` after one that needs to be told where to ("change", "increase"), `adds` after "also". `took_away` is the
-    verb of the clause that was read, where that took something away.
+    ("use", "switch to"), `moves` after one that needs to be told where to ("change", "increase"), `adds` after "also".
+    `took_away` is the verb of the clause that was read, where that took something away.
     """
 
     def __init__(self, tokens: tuple[Token, ...], vocabulary: Vocabulary) -> None:
@@ -56,13 +56,14 @@ class Cursor:
 
     def takes(self, book: PhraseBook) -> bool:
         """Read one of the phrases, the longest that stands here."""
-        return bool(self.reads(book))
+        length = book.longest(self._keys, self.at)
+        self.at += length
+        return length > 0
 
     def reads(self, book: PhraseBook) -> str:
         """The same, telling which; empty when none stands here."""
         start = self.at
-        self.at += book.longest(self._keys, start)
-        return " ".join(self._keys[start : self.at])
+        return " ".join(self._keys[start : self.at]) if self.takes(book) else ""
 
     def skips(self, book: PhraseBook) -> None:
         """Read as many of the phrases as stand here."""

@@ -112,7 +112,7 @@ REJECT = (
     *_each(("", *_ITS), ("wrong", "incorrect", "not right", "not correct", "not ok", "not okay", "not good")),
     *_each(("it", "that", "this", "plan", "the plan", "analysis", "the analysis"), ("looks wrong", "is wrong")),
     *_each(("absolutely", "definitely", "certainly", "of course"), ("not",)),
-    *_each(("dont", "do not"), ("", "run", "run it", "run this", "run that", "do it", "do that", "start it")),
+    *_each(("dont", "do not"), ("run", "run it", "run this", "run that", "do it", "do that", "start it")),
     *_each(("dont", "do not"), ("accept", "accept it", "approve", "approve it", "go ahead")),
 )
 

@@ -22,6 +22,7 @@ _WANTS = PhraseBook(
 )
 _THE_MODEL = PhraseBook("model", "hub model", "this model")
 _THE_SAME = PhraseBook("it", "this", "that", "it all")
+_ASSIGNS = PhraseBook("=", ":")
 _MODEL_WORD = PhraseBook("model")
 
 _BETWEEN = PhraseBook(
@@ -164,9 +165,9 @@ def _to_quantize(cursor: Cursor, gathered: Gathered) -> bool:
         cursor.at = start
         return False
     cursor.skips_article()
-    if cursor.takes(_THE_SAME):
+    if not cursor.takes(_THE_MODEL) and cursor.takes(_THE_SAME):
         return True
-    cursor.takes(_THE_MODEL)
+    cursor.takes(_ASSIGNS)
     if not _is_said_of_a_plan(cursor):
         _model(cursor, gathered)
         cursor.takes(_MODEL_WORD)

@@ -16,6 +16,9 @@ from enum import Enum
 LONGEST = 2_000
 """Characters of a sentence that is read at all: nobody decides with more, and reading stays quick."""
 
+MOST_TOKENS = 200
+"""Pieces of a sentence that is read at all."""
+
 _QUOTED_AT_MOST = 300
 
 _UNSEEN = "\u200b\u200c\u200d\u2060\ufeff\u00ad\ufe0e\ufe0f"
@@ -85,7 +88,8 @@ class Kind(Enum):
 class Token:
     """One piece. `text` is as typed (without its quotes); `word` is lower case without apostrophes.
 
-    `key` is the word as fields and schemes are compared: hyphens are underscores, and dashes in front are none; an arrow is "to".
+    `key` is the word as fields and schemes are compared: hyphens are underscores, and dashes in front are none; an
+    arrow is "to".
     """
 
     kind: Kind
@@ -113,6 +117,8 @@ def read(text: str) -> Sentence | None:
     if _mixes_alphabets(seen):
         return None
     tokens = tuple(_tokens(seen))
+    if len(tokens) > MOST_TOKENS:
+        return None
     return Sentence(
         tokens=tokens,
         plain=_PLAIN.fullmatch(seen) is not None,

@@ -29,6 +29,7 @@ _ALIASES = {"int4": "int4_wo_32", "uint4": "uint4_wo_32", "ptpc": "ptpc_fp8"}
 _LOOSELY_AFTER = frozenset({"to", "as", "use", "using", "scheme", "with", "in", "=", ":"})
 _BITS = PhraseBook("w8a8")
 _PER_CHANNEL = PhraseBook("per channel", "per_channel")
+_SMOOTH_QUANT = PhraseBook("smooth quant", "smooth_quant")
 _GROUP = PhraseBook("group size", "group_size", "groups of", "with group size", "with groups of", "group", "g")
 _GROUPED = re.compile(r"g([0-9]{1,4})")
 
@@ -143,10 +144,8 @@ def algorithm(cursor: Cursor, quoted: bool = False) -> str | None:
     if token is None or not (token.kind is Kind.WORD or (cursor.quoted and (quoted or cursor.headed))):
         return None
     names, text = cursor.vocabulary, token.text.strip()
-    if text in names.algorithms:
-        found: str | None = text
-    else:
-        key = text.lower().replace("-", "_")
-        found = names.algorithm_of.get(key) or names.algorithm_of.get(key.replace("_", ""))
+    if cursor.takes(_SMOOTH_QUANT):
+        return names.algorithm_of.get("smoothquant")
+    found = text if text in names.algorithms else names.algorithm_of.get(text.lower().replace("-", "_"))
     cursor.at += found is not None
     return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -34,26 +35,7 @@ class Templates:
     """The page's templates, read once."""
 
     def __init__(self) -> None:
-        self._environment = Environment(
-            loader=FileSystemLoader(HERE / "templates"),
-            autoescape=True,
-            undefined=StrictUndefined,
-            trim_blocks=True,
-            lstrip_blocks=True,
-        )
-        self._environment.filters |= {
-            "words": words,
-            "told": told,
-            "exact": exact,
-            "when": when,
-            "doubts": texts.exact,
-            "grouped": grouped,
-            "size": amounts.size,
-            "measured": amounts.number,
-            "change": amounts.change,
-        }
-        self._environment.globals["static"] = _addresses()
-        self._environment.globals["new_key"] = new_key
+        self._environment = _environment()
 
     def page(self, request: Request, name: str, status: int = 200, **context: Any) -> HTMLResponse:
         """A page, or a part of one. `me` is the reader; nobody on the pages before signing in."""
@@ -81,6 +63,30 @@ _TITLES = {
     502: "The runner does not answer",
     503: "The database does not answer",
 }
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=FileSystemLoader(HERE / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "words": words,
+        "told": told,
+        "exact": exact,
+        "when": when,
+        "doubts": texts.exact,
+        "grouped": grouped,
+        "size": amounts.size,
+        "measured": amounts.number,
+        "change": amounts.change,
+    }
+    environment.globals |= {"static": _addresses(), "new_key": new_key}
+    return environment
 
 
 def _addresses() -> dict[str, str]:

@@ -10,6 +10,7 @@ from itertools import groupby
 from urllib.parse import quote
 
 from bot.cards.card import ActionKind, Attachment, Button, Card, Tone
+from bot.cards.changes import changes_in_words
 from bot.cards.form_data import Option
 from bot.conversation.person import Person
 from bot.conversation.state import State, asked_at
@@ -108,7 +109,7 @@ class WordsEntry(Entry):
     person: Person
     mine: bool
     text: str
-    did: tuple[tuple[str, str], ...]
+    did: str
     told: str
     settled: bool
 
@@ -255,40 +256,17 @@ def _done(stored: StoredEvent, mine: bool, number: int) -> Entry | None:
     outcome, event = stored.outcome, stored.event
     settled = outcome is not None
     told = outcome.text if outcome is not None and mine else ""
-    text, did = "", tuple[tuple[str, str], ...]()
+    text = did = ""
     match event.what:
         case Said():
             text = event.what.text
         case Edited():
             if outcome is not None and outcome.verdict != "proceeded" and not mine:
                 return None
-            did = tuple((name.replace("_", " "), said_value(value)) for name, value in _flat(event.what).items())
+            did = f"changed {changes_in_words(event.what.changes)}"
         case Clicked():
             if not mine or (settled and not told):
                 return None
-            did = ((_DONE_BY_CLICK[event.what.action.kind], ""),)
+            did = _DONE_BY_CLICK[event.what.action.kind]
     version = f"{int(settled)}"
     return WordsEntry("words", f"e{number}", version, event.at, event.person, mine, text, did, told, settled)
-
-
-def _flat(edited: Edited) -> dict[str, object]:
-    values: dict[str, object] = dict(edited.changes.flat())
-    calibration = values.pop("calibration", None)
-    if isinstance(calibration, dict):
-        values |= {f"calibration {name}": value for name, value in calibration.items() if value is not None}
-    return values
-
-
-def said_value(value: object) -> str:
-    """A changed value as people read it."""
-    match value:
-        case None:
-            return "none"
-        case bool():
-            return "yes" if value else "no"
-        case list():
-            return ", ".join(map(str, value)) or "none"
-        case dict():
-            return ", ".join(f"{name}: {said_value(part)}" for name, part in value.items()) or "none"
-        case _:
-            return str(value)

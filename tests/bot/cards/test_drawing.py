@@ -145,13 +145,13 @@ def test_a_run_that_never_started_leaves_no_file() -> None:
     ],
 )
 def test_a_failed_step_turns_its_own_message_into_the_failure(stage: Stage, slot: str) -> None:
-    before: State = {
+    working: dict[Stage, State] = {
         Stage.INTAKE: states.analysing(),
         Stage.PLAN: states.planning(),
         Stage.MANIFEST: states.preparing(),
         Stage.SUBMISSION: states.submitting(),
-    }[stage]
-    board = board_at(before)
+    }
+    board = board_at(working[stage])
     assert slots(board.go(states.failed_at(stage))) == [slot]
     assert kinds_of(board.card(slot))[0] is ActionKind.RETRY
     assert board.with_buttons == [slot]

@@ -16,7 +16,9 @@ from bot.cards.history import history_card
 from bot.cards.run import PHASES, handing_over_card, quiet_since, run_card, run_closed_card
 from bot.cards.working import working_card
 from bot.conversation.person import Person, Place
-from bot.conversation.state import Ending, Stage, Trouble, Working
+from bot.conversation.state import Checkpoint, Ending, Stage, Trouble, Working
+from bot.conversation.words.understand import Intent, understand
+from bot.conversation.words.vocabulary import PUBLISHED
 from bot.store.records import HistoryRow
 from runner.runs.diagnosis import diagnose_file
 from schemas.artifacts.plan import PlanChoices
@@ -261,6 +263,23 @@ def test_help_says_what_can_be_said() -> None:
     assert said["Yes to the command"] == "run it; yes; go; execute"
     assert (said["Schemes"], said["Runners"]) == ("fp8, int8", "local")
     assert "Schemes" not in fields_of(help_card())
+
+
+@pytest.mark.parametrize(
+    ("field", "checkpoint", "intent"),
+    [
+        ("Ask", None, Intent.REQUEST),
+        ("Yes to the analysis or plan", Checkpoint.ANALYSIS, Intent.APPROVE),
+        ("Yes to the analysis or plan", Checkpoint.PLAN, Intent.APPROVE),
+        ("Yes to the command", Checkpoint.COMMAND, Intent.APPROVE),
+        ("Change", Checkpoint.PLAN, Intent.CHANGE),
+        ("Stop", Checkpoint.PLAN, Intent.CANCEL),
+    ],
+)
+def test_what_help_says_is_understood(field: str, checkpoint: Checkpoint | None, intent: Intent) -> None:
+    said = [one for one in fields_of(help_card())[field].split("; ") if "button" not in one]
+    assert said
+    assert {understand(one, checkpoint, PUBLISHED).intent for one in said} == {intent}
 
 
 def test_names_for_people_are_of_fields_that_exist() -> None:

@@ -14,7 +14,7 @@ from bot.conversation.decide import decide
 from bot.conversation.decision import Proceed
 from bot.conversation.person import Person
 from bot.conversation.policy import Policy
-from bot.conversation.state import ReviewingPlan, State, asked_at
+from bot.conversation.state import ReviewingPlan, Stage, State, asked_at
 from schemas.digest import short
 from tests.bot.cards.board import Board, board_at
 from tests.bot.conversation import samples as states
@@ -23,7 +23,7 @@ from tests.bot.conversation import samples as states
 POLICY = Policy(approvers=(states.ADA.id, states.GRACE.id), admins=(states.ROOT.id,), runners=states.RUNNERS)
 PEOPLE = (states.ADA, states.GRACE, states.ROOT)
 COMMANDS = sorted(states.all_commands(states.analysing()))
-STARTS = [*states.all_states().values(), *(states.failed_at(stage) for stage in states.Stage)]
+STARTS = [*states.all_states().values(), *(states.failed_at(stage) for stage in Stage)]
 
 Step = tuple[str, Person]
 

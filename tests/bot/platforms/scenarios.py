@@ -36,6 +36,7 @@ from bot.platforms.contract import Event, Platform, Said
 from bot.service.outbox import Outbox
 from bot.store.records import Conversation
 from bot.store.store import Store
+from bot.store.unit import Unit
 from schemas.artifacts.plan import Severity
 from schemas.base import Document
 
@@ -277,14 +278,17 @@ async def an_outage_loses_nothing(play: Play) -> None:
     away = Outbox(play.store, Away(play.stage.platform), play.clock)
     await away.round()
     assert await play.seen(conversation) == []
-    await play.store.write(lambda unit: [unit.postponed(one, "test", AT) for one in _waiting(unit, conversation)])
+    await play.store.write(lambda unit: _hurry(unit, conversation))
     await play.deliver()
     assert ["first" in seen.text for seen in await play.seen(conversation)] == [True, False]
 
 
-def _waiting(unit: object, conversation: Conversation) -> list[int]:
-    shown = [unit.shown(conversation.id, slot) for slot in ("plan:1", "plan:2")]  # type: ignore[attr-defined]
-    return [one.id for one in shown if one is not None]
+def _hurry(unit: Unit, conversation: Conversation) -> None:
+    """Let the waiting deliveries be due at once."""
+    for slot in ("plan:1", "plan:2"):
+        shown = unit.shown(conversation.id, slot)
+        assert shown is not None
+        unit.postponed(shown.id, "test", AT)
 
 
 class Away:
@@ -319,7 +323,9 @@ class Away:
         raise PlatformAway("down", f"{self.name} is down: {event.key} {text}")
 
 
-SCENARIOS: list[Callable[[Play], Awaitable[None]]] = [
+Scenario = Callable[[Play], Awaitable[None]]
+
+SCENARIOS: list[Scenario] = [
     a_card_is_shown_once_with_all_it_says,
     the_messages_of_a_thread_keep_their_order,
     a_message_is_drawn_again_in_its_place,

@@ -8,15 +8,15 @@ from pathlib import Path
 
 from bot.cards.card import Action, ActionKind, Attachment
 from bot.cards.drawing import Documents
-from bot.cards.form import edit_form
+from bot.cards.form import Form, edit_form
 from bot.conversation.decision import Verb, Verdict
 from bot.conversation.person import Person, Place
-from bot.conversation.state import Checkpoint, Ended, Ending, Trouble
+from bot.conversation.state import Checkpoint, Ended, Ending, State, Trouble
 from bot.platforms.contract import Clicked, Event
 from bot.store.records import Outcome
 from schemas.api import Capabilities
 from schemas.artifacts.analysis import LinearGroup, ModelSize, QuantizationTargets, Risk
-from schemas.artifacts.plan import Decision, Estimates, Finding, Severity
+from schemas.artifacts.plan import Decision, Estimates, Finding, QuantPlan, Severity
 from schemas.artifacts.report import Check, OutputFile, Perplexity, TensorCount, ValidationReport
 from schemas.catalog import Catalogue
 from schemas.runs import Phase, Progress, Run, RunState
@@ -148,6 +148,11 @@ def capabilities() -> Capabilities:
     )
 
 
+def form(number: int, state: State, plan: QuantPlan | None = PLAN, known: bool = True) -> Form:
+    """The edit form of a state; `known` says whether the runner has told what it offers."""
+    return edit_form(number, state, plan, capabilities() if known else None, ["local", "mi300"] if known else [])
+
+
 def run(**changes: object) -> Run:
     """The run of the story's command."""
     progress = Progress(phase=Phase.CALIBRATING, percent=42.0, done=54, total=128, rate=0.31, seconds_left=239.0)
@@ -198,8 +203,7 @@ def _up_to_plan(desk: Desk, place: Place | None, who: Person, minutes: float) ->
     desk.said(number, who, "looks good", at=at + timedelta(minutes=1))
     desk.go(number, talk.planning(requester=who), yes(Checkpoint.ANALYSIS, who), DOCUMENTS, at)
     desk.go(number, talk.reviewing_plan(requester=who), None, DOCUMENTS, at)
-    state = desk.conversations[number].state
-    desk.forms[number] = edit_form(number, state, PLAN, capabilities(), ["local", "mi300"])
+    desk.forms[number] = form(number, desk.conversations[number].state)
     return number
 
 

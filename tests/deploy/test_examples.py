@@ -1,0 +1,88 @@
+"""The example settings and the set-up page: what a person copies works as it stands."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from bot.errors import BadSetting
+from bot.settings import BotSettings, load_settings
+from tests.deploy.files import DEPLOY, ROOT
+
+EXAMPLE = DEPLOY / "bot.example.yaml"
+README = DEPLOY / "README.md"
+TOKENS = {
+    "PTQ_BOT_SLACK__BOT_TOKEN": "xoxb-1",
+    "PTQ_BOT_SLACK__APP_TOKEN": "xapp-1",
+    "PTQ_BOT_DISCORD__TOKEN": "token",
+    "PTQ_BOT_WEB__TOKEN": "0123456789abcdef",
+    "PTQ_BOT_WEB__PEOPLE": '{"grace": "the-token-of-grace"}',
+    "PTQ_BOT_RUNNERS__2__TOKEN": "fedcba9876543210",
+}
+
+
+def _everything_on(folder: Path) -> Path:
+    """The example with every "#" taken away that stands right before a setting."""
+    file = folder / "bot.yaml"
+    file.write_text(re.sub(r"(?m)^#(?=\S| {2,}\S)", "", EXAMPLE.read_text(encoding="utf-8")), encoding="utf-8")
+    return file
+
+
+def test_the_example_works_as_it_stands() -> None:
+    settings = load_settings(EXAMPLE)
+    assert settings.slack is None
+    assert settings.discord is None
+    assert settings.web == type(settings.web)(), "what is not commented out is as it would be without it"
+
+
+def test_every_setting_that_is_off_can_be_taken_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in TOKENS.items():
+        monkeypatch.setenv(name, value)
+    settings = load_settings(_everything_on(tmp_path))
+    assert settings.model_fields_set == set(BotSettings.model_fields), "the example shows every section"
+    assert settings.slack is not None
+    assert settings.discord is not None
+    assert settings.runner_names == ("gpu1", "gpu2", "gpu3")
+    assert settings.people(settings.approvals.command.approvers) == ("slack:U012AB3CD", "web:ada")
+
+
+@pytest.mark.parametrize("variable", TOKENS)
+def test_the_example_holds_no_token(variable: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in TOKENS.keys() - {variable}:
+        monkeypatch.setenv(name, TOKENS[name])
+    if variable == "PTQ_BOT_WEB__TOKEN":
+        assert load_settings(_everything_on(tmp_path)).web.token is None
+        return
+    with pytest.raises(BadSetting, match="token|grace"):
+        load_settings(_everything_on(tmp_path))
+
+
+def test_the_set_up_page_names_files_that_are_there() -> None:
+    text = README.read_text(encoding="utf-8")
+    named = re.findall(r"\bdeploy/[\w./*@-]+|\bcontainers/[\w.-]+", text)
+    assert len(named) > 3
+    for name in named:
+        path = name if name.startswith("deploy/") else f"deploy/{name}"
+        assert list(ROOT.glob(path)), f"README.md names {name}"
+
+
+def test_the_set_up_page_leads_to_its_own_sections() -> None:
+    text = README.read_text(encoding="utf-8")
+    sections = {
+        re.sub(r"[^a-z -]", "", line[3:].lower()).replace(" ", "-") for line in text.splitlines() if line[:3] == "## "
+    }
+    assert set(re.findall(r"\]\(#([a-z-]+)\)", text)) <= sections
+
+
+@pytest.mark.parametrize("variable", sorted(set(re.findall(r"PTQ_BOT_\w+__\w+", README.read_text(encoding="utf-8")))))
+def test_the_variables_of_the_set_up_page_are_settings(
+    variable: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in TOKENS.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv(variable, "xoxb-0123456789-one")
+    one = load_settings(_everything_on(tmp_path))
+    monkeypatch.setenv(variable, "xoxb-0123456789-two")
+    assert load_settings(_everything_on(tmp_path)) != one
