@@ -45,7 +45,7 @@ class CapabilitiesMemory:
         self._begin()
 
     def renew(self) -> None:
-        """Ask again, in the background, where the last time failed and is long ago: asking may cost the runner a minute."""
+        """Ask again, in the background, where the last answer was an error, and is long ago: it may cost a minute."""
         if self._known_age != self._age and self._monotonic() - self._failed_at >= RETRY_SECONDS:
             self._begin()
 

@@ -27,8 +27,10 @@ from schemas.documents import InvalidDocument, MissingDocument, read_document
 
 Answer = TypeVar("Answer", bound=BaseModel)
 
-LARGEST_DOCUMENT = 64 << 20
+LARGEST_FILE = 64 << 20
 LARGEST_LOG_PIECE = 1 << 20
+# Twice what a runner takes back by default. JSON may need twenty times its size in memory once it is read.
+_LARGEST_DOCUMENT = 16 << 20
 _LARGEST_PROBLEM = 1 << 20
 _VERSION_HEADER = "PTQ-API-Version"
 _JSON, _PROBLEM = "application/json", "application/problem+json"
@@ -95,7 +97,7 @@ class Connection:
         self, method: str, path: str, model: type[Answer], seconds: float, body: BaseModel | None = None
     ) -> Answer:
         """A JSON document, held against its schema. `seconds` are for the whole exchange."""
-        content = await self.content(method, path, _JSON, seconds, LARGEST_DOCUMENT, body)
+        content = await self.content(method, path, _JSON, seconds, _LARGEST_DOCUMENT, body)
         return await asyncio.to_thread(self._read, content.body, model)  # a large one takes longer than others can wait
 
     async def content(

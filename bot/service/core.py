@@ -7,7 +7,7 @@ import contextlib
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from pydantic import BaseModel
@@ -58,8 +58,16 @@ class _Acted:
 class Core:
     """Turns events and answers into decisions. It is the `Inlet` of every platform."""
 
-    def __init__(self, store: Store, policy: Policy, clock: Clock, vocabulary: Callable[[], Vocabulary]) -> None:
+    def __init__(
+        self,
+        store: Store,
+        policy: Policy,
+        clock: Clock,
+        vocabulary: Callable[[], Vocabulary],
+        patience: timedelta | None = None,
+    ) -> None:
         self._store = store
+        self._patience = patience
         self._policy = policy
         self._clock = clock
         self._vocabulary = vocabulary
@@ -154,7 +162,7 @@ class Core:
             case Proceed(state=state):
                 conversation = unit.begin(event.place, event.person, state, now)
                 unit.audit(event.person.id, "asked", conversation.id, {"text": request.text}, now)
-                _draw(unit, conversation, None, Proceed(state), Documents(), now)
+                self._draw(unit, conversation, None, Proceed(state), Documents(), now)
                 return _Acted(Outcome(verdict="proceeded"), conversation)
 
     def _decide(
@@ -190,8 +198,25 @@ class Core:
         if decision.verdict is not None:
             place = command.where if isinstance(command, Human) else where(conversation.place)
             unit.record(moved.id, decision.verdict, inbox_id, place, now)
-        _draw(unit, moved, conversation.state, decision, _documents(unit, moved, command), now)
+        self._draw(unit, moved, conversation.state, decision, _documents(unit, moved, command), now)
         return moved
+
+    def _draw(
+        self,
+        unit: Unit,
+        conversation: Conversation,
+        before: State | None,
+        decision: Proceed,
+        documents: Documents,
+        now: datetime,
+    ) -> None:
+        def shown(slot: str) -> Card | None:
+            there = unit.shown(conversation.id, slot)
+            return there.what if there is not None and isinstance(there.what, Card) else None
+
+        verdict, after = decision.verdict, decision.state
+        for one in draw(conversation.id, before, after, verdict, documents, shown, now, self._patience):
+            unit.show(conversation.id, one.slot, one.what, now, one.asks)
 
     def _hear(self, unit: Unit, conversation_id: int, command: Command) -> Conversation | None:
         conversation = unit.conversation(conversation_id)
@@ -288,20 +313,3 @@ def _kept(unit: Unit, conversation: Conversation, kind: str, model: type[Any]) -
     revision = getattr(conversation.state, kind, None)
     stored = unit.artifact(conversation.id, kind, revision.number) if revision is not None else None
     return model.model_validate(stored) if stored is not None else None
-
-
-def _draw(
-    unit: Unit,
-    conversation: Conversation,
-    before: State | None,
-    decision: Proceed,
-    documents: Documents,
-    now: datetime,
-) -> None:
-    def shown(slot: str) -> Card | None:
-        there = unit.shown(conversation.id, slot)
-        return there.what if there is not None and isinstance(there.what, Card) else None
-
-    drawn = draw(conversation.id, before, decision.state, decision.verdict, documents, shown, now)
-    for one in drawn:
-        unit.show(conversation.id, one.slot, one.what, now, one.asks)

@@ -8,6 +8,7 @@ import logging
 import signal
 from collections.abc import AsyncIterator, Coroutine, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 from bot.clock import Clock, SystemClock
@@ -57,7 +58,8 @@ async def wired(settings: BotSettings, clock: Clock | None = None) -> AsyncItera
             words = vocabulary_of({name: offer for name, offer in known.items() if offer is not None})
             return words.model_copy(update={"runners": frozenset(settings.runner_names)})
 
-        core = Core(store, policy_of(settings), clock, vocabulary)
+        patience = timedelta(days=settings.approvals.expire_after_days)
+        core = Core(store, policy_of(settings), clock, vocabulary, patience)
         worker = Worker(store, runners, clock, core.answer)
         core.on_move(worker.consider)
         yield Bot(settings, store, core, worker, runners, clock)
@@ -71,7 +73,7 @@ async def run(bot: Bot, platforms: Sequence[Platform], others: Sequence[Coroutin
     watches = [_watch(bot, client) for client in bot.runners]
     parts: list[Coroutine[Any, Any, None]] = [
         bot.core.run(),
-        expire(bot.store, bot.core, bot.clock, bot.settings.approvals.expire_after_days),
+        expire(bot.store, bot.core, bot.clock, timedelta(days=bot.settings.approvals.expire_after_days)),
         *(watch.run() for watch in watches),
         *(Outbox(bot.store, platform, bot.clock).run() for platform in platforms),
         *others,

@@ -19,11 +19,11 @@ _LOOK_SECONDS = 600.0
 KINDS = ("reviewing_analysis", "reviewing_plan", "reviewing_command", "failed")
 
 
-async def expire(store: Store, core: Core, clock: Clock, after_days: float) -> None:
+async def expire(store: Store, core: Core, clock: Clock, patience: timedelta) -> None:
     """Look again and again, for ever."""
     while True:
         try:
-            before = clock.now() - timedelta(days=after_days)
+            before = clock.now() - patience
             for conversation in await _overdue(store, before):
                 state = conversation.state
                 await core.answer(conversation.id, Expire(state.step, state.kind, clock.now()))

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from bot.errors import BadSetting, BotError, NotFound
 from bot.service.capabilities_memory import CapabilitiesMemory
-from bot.service.connection import LARGEST_DOCUMENT, LARGEST_LOG_PIECE, Connection, Content
+from bot.service.connection import LARGEST_FILE, LARGEST_LOG_PIECE, Connection, Content
 from bot.service.event_reader import EventReader, News, StrangeEvent, patiently
 from schemas.api import (
     API_VERSION,
@@ -171,7 +171,7 @@ class RunnerClient:
         """One of the run's documents, by its exact name; at most 64 MiB."""
         path = f"{_path(run)}/files/{_segment(name)}"
         content = await self._connection.content(
-            "GET", path, "application/octet-stream", self._seconds.document, LARGEST_DOCUMENT
+            "GET", path, "application/octet-stream", self._seconds.document, LARGEST_FILE
         )
         return content.body
 

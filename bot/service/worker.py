@@ -222,7 +222,7 @@ class Worker:
         assert isinstance(state, Submitting)
         manifest = await self._kept(conversation, "manifest", RunManifest)
         # The database's own name in the key: another bot on the same runner has conversations of the same numbers.
-        key = f"{self._store.name}-{conversation.id}-{state.step}-{state.manifest.digest[:32]}"
+        key = f"{self._store.name}-{conversation.id}-{state.key}"
         return await client.submit(RunSubmission(run_manifest=manifest, approvals=list(state.approvals), key=key))
 
     async def _kept(self, conversation: Conversation, kind: str, model: type[Kept]) -> Kept:

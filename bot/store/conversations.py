@@ -13,7 +13,7 @@ from bot.conversation.person import Person, Place
 from bot.conversation.state import STATES, Ended, State
 from bot.errors import BotError, NotFound
 from bot.store import search
-from bot.store.documents import read, written
+from bot.store.documents import clean, read, written
 from bot.store.records import Conversation
 from bot.store.tables import ConversationRow, StateRow
 from bot.store.transaction import Changing, Transaction
@@ -86,11 +86,11 @@ class ChangingConversations(Conversations, Changing):
     def begin(self, place: Place, requester: Person, state: State, at: datetime) -> Conversation:
         """A new conversation. Raises BotError when the thread has one already."""
         row = ConversationRow(
-            platform=place.platform,
-            channel=place.channel,
-            thread=place.thread,
-            requester_id=requester.id,
-            requester_name=requester.name,
+            platform=clean(place.platform),
+            channel=clean(place.channel),
+            thread=clean(place.thread),
+            requester_id=clean(requester.id),
+            requester_name=clean(requester.name),
             requester_is_bot=requester.is_bot,
             version=1,
             asked=state.request.text[:_ASKED_LETTERS],
@@ -100,10 +100,11 @@ class ChangingConversations(Conversations, Changing):
         )
         self._session.add(row)
         self._session.flush()
-        self._session.add(StateRow(conversation_id=row.id, document=written(state)))
+        document = written(state)
+        self._session.add(StateRow(conversation_id=row.id, document=document))
         search.begin(self._session, row, state.request.text)
         self.touched.add(row.id)
-        return _with(row, state)
+        return _as_read(row, document)
 
     def save(self, conversation: int, state: State, version: int, at: datetime) -> Conversation:
         """The conversation in its next state. Raises BotError when it is not at this version any more."""
@@ -117,10 +118,11 @@ class ChangingConversations(Conversations, Changing):
         row.version, row.changed_at = version + 1, at
         if search.facts(row) != before:
             search.renew(self._session, row)
-        changed = update(StateRow).where(StateRow.conversation_id == conversation).values(document=written(state))
+        document = written(state)
+        changed = update(StateRow).where(StateRow.conversation_id == conversation).values(document=document)
         self._session.execute(changed, execution_options={"synchronize_session": False})
         self.touched.add(conversation)
-        return _with(row, state)
+        return _as_read(row, document)
 
     def set_thread(self, conversation: int, thread: str) -> None:
         """The platform has opened the conversation's thread. Raises BotError when another conversation has it."""
@@ -161,15 +163,12 @@ def _facts(state: State) -> dict[str, Any]:
 
 
 def _as_read(row: ConversationRow, document: str) -> Conversation:
-    return _with(row, read(_ANY_STATE, document, f"The state of thread {row.id}"))
-
-
-def _with(row: ConversationRow, state: State) -> Conversation:
+    """The conversation as every reader sees it; a state that nobody could read again is found before it is kept."""
     return Conversation(
         id=row.id,
         place=place_of(row),
         requester=requester_of(row),
-        state=state,
+        state=read(_ANY_STATE, document, f"The state of thread {row.id}"),
         version=row.version,
         created_at=row.created_at.astimezone(UTC),
         changed_at=row.changed_at.astimezone(UTC),

@@ -98,7 +98,7 @@ class ConversationRow(Base):
         {"sqlite_autoincrement": True},
     )
 
-    id: Mapped[int] = mapped_column(Integer, primary_key=True)
+    id: Mapped[int] = mapped_column(primary_key=True)
     platform: Mapped[str]
     channel: Mapped[str]
     thread: Mapped[str]
@@ -127,7 +127,7 @@ class StateRow(Base):
 
     __tablename__ = "states"
 
-    conversation_id: Mapped[int] = mapped_column(Integer, ForeignKey("conversations.id"), primary_key=True)
+    conversation_id: Mapped[int] = mapped_column(ForeignKey("conversations.id"), primary_key=True)
     document: Mapped[str]
 
 
@@ -155,7 +155,7 @@ class InboxRow(Base):
         {"sqlite_autoincrement": True},
     )
 
-    id: Mapped[int] = mapped_column(Integer, primary_key=True)
+    id: Mapped[int] = mapped_column(primary_key=True)
     key: Mapped[str]
     received_at: Mapped[datetime]
     seen: Mapped[str]
@@ -175,7 +175,7 @@ class VerdictRow(Base):
         {"sqlite_autoincrement": True},
     )
 
-    id: Mapped[int] = mapped_column(Integer, primary_key=True)
+    id: Mapped[int] = mapped_column(primary_key=True)
     conversation_id: Mapped[int] = mapped_column(ForeignKey("conversations.id"))
     inbox_id: Mapped[int | None] = mapped_column(ForeignKey("inbox.id"))
     verb: Mapped[str]
@@ -196,7 +196,7 @@ class AuditRow(Base):
         {"sqlite_autoincrement": True},
     )
 
-    id: Mapped[int] = mapped_column(Integer, primary_key=True)
+    id: Mapped[int] = mapped_column(primary_key=True)
     conversation_id: Mapped[int | None] = mapped_column(ForeignKey("conversations.id"))
     at: Mapped[datetime]
     actor: Mapped[str]
@@ -224,7 +224,7 @@ class OutboxRow(Base):
         {"sqlite_autoincrement": True},
     )
 
-    id: Mapped[int] = mapped_column(Integer, primary_key=True)
+    id: Mapped[int] = mapped_column(primary_key=True)
     conversation_id: Mapped[int] = mapped_column(ForeignKey("conversations.id"))
     slot: Mapped[str]
     platform: Mapped[str]

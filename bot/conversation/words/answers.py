@@ -25,6 +25,7 @@ _ANY_TONE = re.compile(r"[.,;:!…\n–—-]+")
 class _Role(Enum):
     SAYS = "says"  # the answer itself
     BESIDE = "beside"  # courtesy
+    LEADS = "leads"  # courtesy at the beginning of what it belongs to: "ok run it", not "run ok"
     APART = "apart"  # may stand beside an answer with a mark between, and is none: "great, run it", not "great run"
     LINKS = "links"  # "and", between two answers
     MARK = "mark"
@@ -32,33 +33,40 @@ class _Role(Enum):
 
 @dataclass(frozen=True)
 class _Answer:
-    """The phrases of one answer, by role."""
+    """The phrases of one answer, by role. Behind those of `ending` no other may follow without a mark or "and": it
+    would be what they speak of ("confirm that this is right", "of course not wrong")."""
 
     book: PhraseBook
     roles: dict[str, _Role]
+    ending: frozenset[str]
     marks: re.Pattern[str]
 
 
 def _answer(
     says: tuple[str, ...],
+    *,
     beside: tuple[str, ...] = (),
+    leads: tuple[str, ...] = (),
     apart: tuple[str, ...] = (),
+    ending: tuple[str, ...] = (*phrases.ASKED_OF_OTHERS, "sure"),
     marks: re.Pattern[str] = _FIRM,
 ) -> _Answer:
     roles = {
         **dict.fromkeys(apart, _Role.APART),
         **dict.fromkeys((*phrases.COURTESY, *beside), _Role.BESIDE),
+        **dict.fromkeys(leads, _Role.LEADS),
         **dict.fromkeys(says, _Role.SAYS),
         "and": _Role.LINKS,
     }
-    return _Answer(PhraseBook(*roles), roles, marks)
+    return _Answer(PhraseBook(*roles), roles, frozenset(ending), marks)
 
 
 _AGREE = _answer(phrases.AGREE, apart=phrases.PRAISE)
 # What agrees elsewhere may accompany an explicit yes ("looks good, run it"), and is none.
 _EXPLICIT = _answer(
     phrases.EXPLICIT,
-    beside=(*phrases.SAID_OK, *(phrase for phrase in phrases.AGREE if not phrase.isascii())),
+    beside=tuple(phrase for phrase in phrases.AGREE if not phrase.isascii()),
+    leads=phrases.SAID_OK,
     apart=(*phrases.PRAISE, *phrases.AGREE),
 )
 _AGREEMENTS = {
@@ -67,11 +75,17 @@ _AGREEMENTS = {
     Checkpoint.COMMAND: _EXPLICIT,
     Checkpoint.RESULT: _answer(phrases.ACCEPT, apart=phrases.PRAISE),
 }
-_REJECTION = _answer(phrases.REJECT, beside=("sorry", "oh", "hmm"), marks=_ANY_TONE)
+_REJECTION = _answer(
+    phrases.REJECT,
+    beside=("sorry", "oh", "hmm"),
+    ending=tuple(phrase for phrase in phrases.REJECT if phrase not in ("no", "nope", "nah")),
+    marks=_ANY_TONE,
+)
 _STOP = _answer(
     phrases.CANCEL,
     beside=("no wait", *phrases.YES, *phrases.SAID_OK, *phrases.SECOND_THOUGHTS),
     apart=("no", "nope"),  # "no, cancel" stops; "no cancel" may mean the contrary
+    ending=phrases.CANCEL,
     marks=_ANY_TONE,
 )
 
@@ -104,7 +118,7 @@ def _said(sentence: Sentence, answer: _Answer) -> list[str]:
     if not sentence.plain or sentence.repeats or sentence.asks:
         return []
     segments = _segments(sentence.tokens, answer)
-    if segments is None or not _well_placed([role for role, _ in segments]):
+    if segments is None or not _well_placed(segments, answer):
         return []
     return [phrase for role, phrase in segments if role is _Role.SAYS]
 
@@ -129,14 +143,21 @@ def _segments(tokens: tuple[Token, ...], answer: _Answer) -> list[tuple[_Role, s
     return segments
 
 
-def _well_placed(roles: list[_Role]) -> bool:
-    """Whether the sentence begins with a word, "and" stands between answers, and what must stand apart does."""
-    if not roles or roles[0] is _Role.MARK:
+def _well_placed(segments: list[tuple[_Role, str]], answer: _Answer) -> bool:
+    """Whether the sentence begins with a word, "and" stands between answers, what must stand apart does, what leads is
+    led by nothing, and nothing follows what ends."""
+    edge = (_Role.MARK, "")
+    if not segments or segments[0][0] is _Role.MARK:
         return False
-    around = [_Role.MARK, *roles, _Role.MARK]
-    for before, role, after in zip(around, around[1:], around[2:], strict=False):
-        if role is _Role.LINKS and not (before is _Role.SAYS and after is _Role.SAYS):
-            return False
-        if role is _Role.APART and not (before is _Role.MARK and after is _Role.MARK):
-            return False
+    around = [edge, *segments, edge]
+    for (before, last), (role, phrase), (after, _) in zip(around, around[1:], around[2:], strict=False):
+        match role:
+            case _Role.LINKS if not (before is _Role.SAYS and after is _Role.SAYS):
+                return False
+            case _Role.APART if not (before is _Role.MARK and after is _Role.MARK):
+                return False
+            case _Role.LEADS if before in (_Role.SAYS, _Role.LINKS):
+                return False
+            case _Role.SAYS if before is _Role.SAYS and last in answer.ending and last != phrase:
+                return False
     return True

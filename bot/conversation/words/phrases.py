@@ -77,7 +77,7 @@ AGREE = (
         ("good", "great", "fine", "right", "correct", "ok", "okay", "perfect", "good to me", "fine to me"),
     ),
     *_each(_ITS, ("right", "correct", "fine", "good", "ok", "okay", "perfect")),
-    *("lgtm", "sounds good", "sounds great", "sounds right", "good", "fine", "perfect", "correct", "good to go"),
+    *("lgtm", "sounds good", "sounds great", "sounds right", "fine", "perfect", "correct", "good to go"),
     *("fine with me", "fine by me", "ok with me", "ok by me", "good for me", "works for me", "ship it", "yes it is"),
     *("+1", "👍", "👌", "✅", "✔", "☑", "🆗", "💯"),
 )
@@ -91,7 +91,19 @@ ACCEPT = (
 )
 """Agreement with a result."""
 
-PRAISE = ("great", "nice", "cool", "awesome", "excellent", "wonderful", "super", "very good", "very nice", "well done")
+PRAISE = (
+    "good",
+    "great",
+    "nice",
+    "cool",
+    "awesome",
+    "excellent",
+    "wonderful",
+    "super",
+    "very good",
+    "very nice",
+    "well done",
+)
 """Said beside an agreement, and none by itself."""
 
 COURTESY = (

@@ -142,11 +142,18 @@ def _from_this_page(headers: Headers, host: str) -> bool:
 class Attempts:
     """How often an address showed a wrong token lately. Times are monotonic seconds."""
 
-    def __init__(self, monotonic: Callable[[], float], most: int = 10, window_seconds: float = 60.0) -> None:
+    def __init__(
+        self, monotonic: Callable[[], float], most: int = 10, window_seconds: float = 60.0, remembered: int = 1000
+    ) -> None:
         self._monotonic = monotonic
         self._most = most
         self._window = window_seconds
+        self._remembered = remembered
         self._failed: OrderedDict[str, list[float]] = OrderedDict()
+
+    def __len__(self) -> int:
+        """How many addresses are remembered."""
+        return len(self._failed)
 
     def too_many(self, address: str) -> bool:
         """Whether the address has to wait."""
@@ -162,5 +169,5 @@ class Attempts:
         """Count one more."""
         self._failed.setdefault(address, []).append(self._monotonic())
         self._failed.move_to_end(address)
-        while len(self._failed) > 1000:
+        while len(self._failed) > self._remembered:
             self._failed.popitem(last=False)

@@ -19,6 +19,9 @@ _BLANK = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
 
 _MOMENT = re.compile(r"\b([0-9]{4}-[0-9]{2}-[0-9]{2}) ([0-9]{2}:[0-9]{2}) UTC\b")
 
+_LINES = str.maketrans("", "", "\n")
+_LINES_AND_TABS = str.maketrans("", "", "\n\t")
+
 
 def words(text: str) -> Markup:
     """Words of a person or a model. Control characters and what reorders text are shown by their code points."""
@@ -52,7 +55,7 @@ def when(at: datetime) -> Markup:
 
 def _marked(text: str, exact: bool) -> Markup:
     text = text.replace("\r\n", "\n").replace("\r", "\n")
-    if text.isascii() and text.replace("\n", "").replace("\t", "").isprintable():
+    if text.isascii() and text.translate(_LINES if exact else _LINES_AND_TABS).isprintable():
         return escape(text)
     return Markup("").join(_letter(letter, exact) for letter in text)
 

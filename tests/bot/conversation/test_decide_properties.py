@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from bot.conversation import remote_code
 from bot.conversation.approvals import signed
 from bot.conversation.commands import (
+    Answer,
     Approve,
     Cancel,
     Change,
@@ -67,7 +68,7 @@ PEOPLE = (ADA, BOB, GRACE, ROOT, ROBO)
 POLICIES = (
     Policy(runners=RUNNERS),
     Policy(runners=RUNNERS, approvers=(GRACE.id,), admins=(ROOT.id,)),
-    Policy(runners=RUNNERS, approvers=(ADA.id, GRACE.id), remote_code=(ADA.id,), admins=(ROOT.id,)),
+    Policy(runners=RUNNERS, approvers=(ADA.id, GRACE.id, ROBO.id), remote_code=(ADA.id,), admins=(ROOT.id,)),
 )
 CHANGES: tuple[dict[str, Any], ...] = (
     {"model": "Qwen/Qwen3-4B"},
@@ -82,7 +83,8 @@ CHANGES: tuple[dict[str, Any], ...] = (
     {"choices": {"trust_remote_code": False}},
     {},
 )
-PLANS: tuple[dict[str, Any], ...] = ({}, {}, {"findings": BLOCKED.findings}, {"trust_remote_code": True})
+CODE: dict[str, Any] = {"trust_remote_code": True}
+PLANS: tuple[dict[str, Any], ...] = ({}, {}, {}, {}, {"findings": BLOCKED.findings}, CODE, CODE)
 CODES = ("runner_changed", "model_changed", "analysis_changed", "plan_inconsistent", "disk_full", "model_missing")
 
 
@@ -101,12 +103,18 @@ DISTURBING = (
     *("change", "change of an old card", "old yes", "hasty yes", "no", "cancel", "retry", "revise", "remark"),
     *("again", "late", "wrong answer", "step fails", "delayed", "news", "silence", "missing", "expire", "restart"),
 )
-moves = st.builds(
-    Move,
-    what=st.sampled_from(FORWARD * 8 + DISTURBING),
-    by=st.sampled_from((ADA, ADA, ADA, *PEOPLE)),
-    pick=st.integers(0, 1_000),
-)
+KINDS = FORWARD * 8 + DISTURBING
+ACTORS = (ADA, ADA, ADA, *PEOPLE)
+
+
+def _move(number: int) -> Move:
+    number, what = divmod(number, len(KINDS))
+    pick, by = divmod(number, len(ACTORS))
+    return Move(KINDS[what], ACTORS[by], pick)
+
+
+# One number a move: quicker to draw than three, and more varied.
+moves = st.integers(0, len(KINDS) * len(ACTORS) * 840 - 1).map(_move)
 begun = st.integers(0, 9)
 """How far a conversation came before anything disturbs it."""
 
@@ -155,7 +163,8 @@ class Witness:
                 assert len(digest) >= 12
                 assert asked[1].startswith(digest)
                 self.given[checkpoint] = asked[1]
-            case Change():
+            case Change(digest=digest):
+                assert not digest or asked is None or asked[1].startswith(digest)
                 for checkpoint in voided(before.request, after.request):
                     self.given.pop(checkpoint, None)
             case Retry():
@@ -163,6 +172,8 @@ class Witness:
             case Revise():
                 self.given.pop(Checkpoint.PLAN, None)
                 self.given.pop(Checkpoint.COMMAND, None)
+            case Answer(step=step):
+                assert step == before.step, "a late answer counted"
             case _:
                 pass
         if isinstance(command, Human):
@@ -176,7 +187,10 @@ class Witness:
         after, have = self.talk.state, reached(self.talk.state)
         assert STATES.validate_json(STATES.dump_json(after)) == after
         assert before.step <= after.step <= before.step + 1
-        assert (after.step > before.step) == (isinstance(after, Working) and after.step != before.step)
+        if isinstance(after, Working) and after.kind != before.kind:
+            assert after.step > before.step, "an answer to the step before would count here"
+        if after.step > before.step:
+            assert isinstance(after, Working)
         for kind, count in before.revisions.items():
             assert after.revisions[kind] >= count
         for approval in have.approvals:
@@ -218,7 +232,8 @@ class Witness:
                 return Retry(ADA, NOON, WHERE) if isinstance(state, Failed) else Revise(ADA, NOON, WHERE)
             case "forward":
                 waits = asked_at(state) is not None
-                return yes(state, _decider(state, self.talk.policy)) if waits else self.talk.fitting_answer()
+                decider = _decider(state, self.talk.policy)
+                return yes(state, decider) if waits else self.talk.fitting_answer(**PLANS[pick % len(PLANS)])
             case "approve":
                 whole = yes(state, by)
                 return replace(whole, digest=whole.digest[: (12, 13, 64)[pick % 3]])
@@ -232,8 +247,14 @@ class Witness:
             case "change":
                 return Change(by, NOON, WHERE, _changes(pick), (asked_at(state) or (None, ""))[1] if pick % 2 else "")
             case "hasty yes":
-                checkpoint = list(Checkpoint)[pick % 4]
-                return Approve(by, NOON, WHERE, checkpoint, ("", yes(state).digest[:11], digest_of("x"))[pick % 3])
+                whole = yes(state, by)
+                wrong = list(Checkpoint)[pick // 4 % 4]
+                return (
+                    replace(whole, digest=""),
+                    replace(whole, digest=whole.digest[: pick % 12]),
+                    replace(whole, digest=digest_of("another")),
+                    replace(whole, checkpoint=wrong),
+                )[pick % 4]
             case "no":
                 return Reject(by, NOON, WHERE, None if pick % 2 else Checkpoint.RESULT, yes(state).digest)
             case "again" if self.said:
@@ -253,8 +274,10 @@ class Witness:
             case "revise":
                 return Revise(*actor)
             case "late":
-                late = max(1, state.step - 1 - pick % 3)
-                return StepFailed(late, NOON, AWAY) if late != state.step else Delayed(late + 5, NOON, AWAY)
+                answer = self.talk.fitting_answer()
+                return (
+                    replace(answer, step=state.step + (1, -1, -2)[pick % 3]) if isinstance(answer, Answer) else answer
+                )
             case "wrong answer":
                 commands = list(all_commands(state, by).values())
                 return commands[pick % len(commands)]

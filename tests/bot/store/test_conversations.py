@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import pytest
+from sqlalchemy import text
 
 from bot.conversation.person import Place
 from bot.conversation.state import Analysing, Ended, State
@@ -175,7 +176,7 @@ def test_a_folder_is_taken_while_a_command_for_it_is_offered_or_runs(tmp_path: P
 
 
 @pytest.mark.parametrize(
-    "text",
+    "words",
     [
         "half \ud83d of a character \udc00",
         "\ud83d\ude00",
@@ -187,10 +188,10 @@ def test_a_folder_is_taken_while_a_command_for_it_is_offered_or_runs(tmp_path: P
     ],
     ids=["lone surrogates", "paired surrogates", "NUL inside", "NUL", "long", "right to left", "SQL"],
 )
-def test_no_text_can_stop_the_store(tmp_path: Path, text: str) -> None:
-    request = REQUEST.model_copy(update={"text": text, "model": text, "runner": text, "output_dir": text})
-    requester = ADA.model_copy(update={"name": text[:200]})
-    place = Place.model_construct(platform="slack", channel=text, thread=text)
+def test_no_text_can_stop_the_store(tmp_path: Path, words: str) -> None:
+    request = REQUEST.model_copy(update={"text": words, "model": words, "runner": words, "output_dir": words})
+    requester = ADA.model_copy(update={"name": words[:200]})
+    place = Place.model_construct(platform="slack", channel=words, thread=words)
 
     async def go() -> None:
         async with opened(tmp_path / "bot.db") as store:
@@ -199,8 +200,8 @@ def test_no_text_can_stop_the_store(tmp_path: Path, text: str) -> None:
             )
             there = await store.read(lambda reader: reader.conversation(1))
             assert there is not None
-            assert (there.state.request.text, there.place.thread) == (clean(text), clean(text))
-            assert there.requester.name == clean(text[:200])
+            assert (there.state.request.text, there.place.thread) == (clean(words), clean(words))
+            assert there.requester.name == clean(words[:200])
             assert await store.read(lambda reader: reader.conversation_at(place)) == there
 
     asyncio.run(go())
@@ -220,12 +221,19 @@ def test_all_times_of_the_calendar_are_kept_to_the_microsecond(tmp_path: Path, a
     assert there.created_at == at
 
 
-def test_a_state_of_another_release_is_named(tmp_path: Path) -> None:
+def test_a_state_of_another_release_is_named_and_never_made(tmp_path: Path) -> None:
+    unknown: State = Ended.model_construct(**{**state("accepted").__dict__, "kind": "hibernating"})
+
+    def change(unit: Unit) -> None:
+        unit._session.execute(text('UPDATE states SET document = \'{"kind": "hibernating"}\''))
+
     async def go() -> None:
         async with opened(tmp_path / "bot.db") as store:
             await store.write(_begin)
-            unknown: State = Ended.model_construct(**{**state("accepted").__dict__, "kind": "hibernating"})
-            await store.write(lambda unit: unit.save(1, unknown, 1, NOON))
+            with pytest.raises(StoreForeign):
+                await store.write(lambda unit: unit.save(1, unknown, 1, NOON))
+            assert await store.read(lambda reader: reader.conversation(1)) is not None
+            await store.write(change)
             with pytest.raises(StoreForeign) as refused:
                 await store.read(lambda reader: reader.conversation(1))
             assert refused.value.code == "row_unreadable"

@@ -66,11 +66,13 @@ def test_only_a_file_of_sqlite_is_a_database(wrong: str) -> None:
 
 
 def test_a_new_database_is_its_users_alone(tmp_path: Path) -> None:
+    def modes() -> dict[str, int]:
+        return {file.name: stat.S_IMODE(file.stat().st_mode) for file in tmp_path.iterdir()}
+
     async def go() -> None:
         async with opened(tmp_path / "bot.db") as store:
             await store.write(lambda unit: unit.begin(THREAD, ADA, state("running"), NOON))
-            modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in tmp_path.iterdir()}
-            assert modes == dict.fromkeys(["bot.db", "bot.db-wal", "bot.db-shm", "bot.db.lock"], 0o600)
+            assert modes() == dict.fromkeys(["bot.db", "bot.db-wal", "bot.db-shm", "bot.db.lock"], 0o600)
 
     asyncio.run(go())
 

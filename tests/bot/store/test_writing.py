@@ -43,7 +43,7 @@ def test_what_fails_in_the_middle_is_not_kept(tmp_path: Path) -> None:
                 assert await _count(store) == 0
                 assert await store.read(lambda reader: reader.waiting_events(10)) == []
                 assert (await store.write(_begin)).version == 1
-                assert await changes.next() == {1}
+                assert await changes.next() == frozenset({1})
 
     asyncio.run(go())
 
@@ -193,7 +193,7 @@ def test_a_cancelled_task_leaves_a_whole_transaction_or_none(tmp_path: Path, cap
                         await task
                 assert await _count(store) == 0
                 go_on.set()
-                assert await changes.next() == {1, 2}
+                assert await changes.next() == frozenset({1, 2})
                 assert await _count(store) == 2
 
             go_on.clear()
@@ -357,14 +357,14 @@ def test_news_are_gathered_and_never_more_than_can_be_held(tmp_path: Path) -> No
                 there = await store.write(lambda unit: unit.conversation(2))
                 assert there is not None
                 await store.write(lambda unit: unit.save(2, there.state, 1, NOON))
-                assert all_of_it.clear() == {1, 2, 3}
-                assert only.clear() == {2}
+                assert all_of_it.clear() == frozenset({1, 2, 3})
+                assert only.clear() == frozenset({2})
                 assert not other.event.is_set()
                 assert all_of_it.clear() == frozenset()
                 all_of_it.hear(range(5_000))
                 only.hear(range(5_000))
                 assert all_of_it.clear() is None
-                assert only.clear() == {2}
+                assert only.clear() == frozenset({2})
             await store.write(lambda unit: unit.save(2, there.state, 2, NOON))
             assert not all_of_it.event.is_set()
 

@@ -30,6 +30,7 @@ def test_agreement_approves(checkpoint: Checkpoint, sentence: str) -> None:
         *("perfect", "correct", "that's right", "sounds good", "great", "good", "accept", "accepted", "agreed"),
         "go on",
         *("ok, looks good", "👍👍", "alright", "of course", "thanks", "please", "nice", "ok thanks", "ship it", "done"),
+        *("run ok", "start ok", "go okay", "execute okay", "run it ok", "good run it"),
         *("great start", "good run", "nice run", "good go", "perfect start", "cool run", "well done"),
     ],
 )
@@ -75,6 +76,11 @@ NOT_AGREEING = [
     *('say "yes"', "type yes", "reply with yes", "say yes to run it", "Ada: yes", "yes, says Ada", "(yes)", "[yes]"),
     *("<yes>", "{yes}", "*yes*", "_yes_", "yes to whom", "the word yes", "yes = approve", "||yes||", "/yes"),
     "/approve",
+    # what speaks of an agreement, or of something else
+    *("confirm that this is correct", "confirm all is good", "sure that's right", "sure it is correct"),
+    "accept all is ok",
+    *("good", "good thanks", "great", "nice", "good run it"),
+    "cool go",
     # somebody else is spoken to
     *("@ada approve", "<@U0ADA> run it", "<@123456789> yes", "ada, approve", "please approve", "please confirm"),
     "pls accept",

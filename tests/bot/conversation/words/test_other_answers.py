@@ -34,6 +34,9 @@ def test_no_rejects(sentence: str, checkpoint: Checkpoint | None) -> None:
         *("no problem", "no worries", "no changes", "no objections", "no?", "not bad", "yes, no", "no or yes", "> no"),
         *("he said no", "'no'", "no idea", "wrong?", "nobody rejects it", "nothing is wrong", "don't reject"),
         "not wrong",
+        "of course not wrong",
+        "don't do it wrong",
+        "absolutely not rejected",
         *("no 👍", "no, looks good", "I wonder if no", "no if it is slow", "@ada reject", "`reject`", "reject nothing"),
     ],
 )

@@ -199,7 +199,7 @@ class Browser:
         transport = httpx.ASGITransport(self.app, raise_app_exceptions=True, client=self.client)
         async with httpx.AsyncClient(transport=transport, base_url=HOME, cookies=self.cookies) as client:
             answer = await client.request(method, path, **more)
-            self.cookies.update(client.cookies)
+            self.cookies = client.cookies
         for name, value in HEADERS.items():
             assert answer.headers.get(name), name
             if name != "Content-Security-Policy":
