@@ -93,7 +93,7 @@ class ChangingConversations(Conversations, Changing):
             requester_name=clean(requester.name),
             requester_is_bot=requester.is_bot,
             version=1,
-            asked=state.request.text[:_ASKED_LETTERS],
+            asked=search.plain(state.request.text)[:_ASKED_LETTERS],
             created_at=at,
             changed_at=at,
             **_facts(state),

@@ -38,6 +38,16 @@ def probe_environment(environment: Mapping[str, str] = os.environ) -> dict[str, 
     return {**kept, "HF_HUB_OFFLINE": "1", "PYTHONUNBUFFERED": "1", "PYTHONSAFEPATH": "1", "PYTHONUTF8": "1"}
 
 
+def with_programs_of(interpreter: str | os.PathLike[str], environment: Mapping[str, str]) -> dict[str, str]:
+    """The environment, with the interpreter's own folder at the end of PATH.
+
+    torch looks for ninja on PATH alone when Quark's kernels are compiled; pip puts it beside the interpreter.
+    """
+    own = os.path.dirname(interpreter)  # noqa: PTH120 - a path from a manifest, looked at as text
+    path = environment.get("PATH", os.defpath)
+    return {**environment, "PATH": path if not own or own in path.split(":") else f"{path}:{own}"}
+
+
 async def run_child(
     argv: Sequence[str], *, timeout_seconds: float, environment: Mapping[str, str], folder: Path
 ) -> ChildResult:

@@ -22,7 +22,7 @@ from pydantic import ValidationError
 
 import runner
 from runner.errors import Broken, RunnerError
-from runner.host.child import ChildResult, probe_environment, run_child
+from runner.host.child import ChildResult, probe_environment, run_child, with_programs_of
 from runner.host.interpreter_facts import InterpreterFacts, read_algorithm_configs, read_catalogue
 from schemas.catalog import Catalogue
 
@@ -197,7 +197,7 @@ class Interpreter:
                 return await run_child(
                     [str(self.python), str(probe), *arguments],
                     timeout_seconds=seconds,
-                    environment=probe_environment(),
+                    environment=with_programs_of(self.python, probe_environment()),
                     folder=Path(folder),
                 )
             except TimeoutError:

@@ -11,6 +11,7 @@ from pathlib import Path
 import runner
 from runner.engines.engine import Engine, Exit
 from runner.errors import RunnerError
+from runner.host.child import with_programs_of
 from runner.runs.evidence import Evidence, ReloadOutcome
 from runner.runs.following import LogFollower
 from runner.runs.permissions import set_modes
@@ -77,6 +78,7 @@ class RunJudge:
         argv += ["--model_dir", manifest.outputs.output_dir, "--device", plan.device]
         mask = gpu_mask(self.settings.gpus, await self.accelerator())
         environment = run_environment(os.environ, manifest.environment, [], mask)
+        environment = with_programs_of(manifest.argv[0], environment)
         limit = self.settings.limits.check_seconds
         return await reload_model(
             self.engine, entry.folder, argv, environment, limit, lambda: entry.run.state is RunState.CANCELLING

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from runner.errors import Broken
+from runner.host.child import with_programs_of
 from runner.runs.folder import LAUNCH, Launch, RunFolder, new_mark
 from runner.runs.submission import Submission
 from runner.runs.surroundings import gpu_mask, run_environment
@@ -34,7 +35,8 @@ class RunLauncher:
         manifest = submission.run_manifest
         mask = gpu_mask(self.settings.gpus, await self.accelerator())
         await asyncio.to_thread(self._make_ready, entry.folder, manifest.argv)
-        return run_environment(os.environ, manifest.environment, manifest.secrets, mask)
+        environment = run_environment(os.environ, manifest.environment, manifest.secrets, mask)
+        return with_programs_of(manifest.argv[0], environment)
 
     def _make_ready(self, folder: RunFolder, argv: list[str]) -> None:
         try:

@@ -66,6 +66,7 @@ QUERIES = {
     "accepted": HistoryQuery(state="accepted"),
     "common word": HistoryQuery(text="accuracy"),
     "rare word": HistoryQuery(text="model-00123"),
+    "common letters, no such words": HistoryQuery(text="accuracy has to fit on Friday"),
     "no such word": HistoryQuery(text="xyzzy plugh"),
     "common model and person": HistoryQuery(model="model-", person="ada"),
     "common word, rare state": HistoryQuery(text="accuracy", state="open"),

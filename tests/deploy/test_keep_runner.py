@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from schemas.runs import RunState
-from tests.deploy.files import DEPLOY, ROOT, compose
+from tests.deploy.files import DEPLOY, ROOT
 from tests.e2e.host import Host
 from tests.peers import interpreter
 from tests.waiting import wait_until
@@ -117,19 +117,3 @@ def test_a_program_that_falls_is_started_again_until_told_to_stop(tmp_path: Path
     finally:
         keeper.kill()
         keeper.wait()
-
-
-def test_the_healthcheck_of_the_container_tells_a_daemon_that_answers_from_none(host: Kept) -> None:
-    program, code = compose()["services"]["runner-cpu"]["healthcheck"]["test"][2:]
-    assert program == "-c"
-    code = code.replace("/run/quark-ptq-runner/runner.sock", str(host.settings.socket_path))
-
-    def ask() -> int:
-        asked = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=30, check=False)
-        return asked.returncode
-
-    assert ask() == 0
-    assert host.daemon is not None
-    host.daemon.terminate()
-    host.daemon.wait(30)
-    assert ask() != 0

@@ -17,7 +17,7 @@ from tests.e2e.host import Host, running_host
 
 pytestmark = pytest.mark.chaos
 
-_ASKED = "quantize tiny to fp8, no kv cache, dataset text.txt, calibration 4, seq len 32, output into {}"
+_ASKED = "quantize tiny to fp8, no kv cache, dataset text.txt, calibration 4, seq len 32, into {}"
 _SECONDS = 120
 # Every so many steps one life ends there; the next one starts from nothing again. Together with the offset each
 # kind of step is met: transactions of every state, and each call of the platform, before and after.
@@ -48,7 +48,7 @@ def test_a_death_at_any_step_loses_and_doubles_nothing(tmp_path: Path) -> None:
     with running_host(tmp_path / "runner-host") as host:
         whole = _bot(tmp_path / "whole", host)
         before = host.starts()
-        done = _live(whole, _ASKED.format("whole"), 0)
+        done = _live(whole, _ASKED.format(host.outputs / "whole"), 0)
         assert done.returncode == 0, done.stderr[-3000:]
         _assert_once(whole, host, before)
         steps = int(done.stdout)
@@ -56,7 +56,7 @@ def test_a_death_at_any_step_loses_and_doubles_nothing(tmp_path: Path) -> None:
         for step in range(1, steps, _STRIDE):
             bot = _bot(tmp_path / f"step-{step}", host)
             before = host.starts()
-            request = _ASKED.format(f"step-{step}")
+            request = _ASKED.format(host.outputs / f"step-{step}")
             first = _live(bot, request, step)
             assert first.returncode == -signal.SIGKILL, (step, first.stderr[-3000:])
             second = _live(bot, request, 0)

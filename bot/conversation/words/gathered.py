@@ -37,6 +37,11 @@ class Gathered:
         """A scheme for the layers of one pattern."""
         return self._put(self._layers, pattern, scheme)
 
+    def contradict(self) -> bool:
+        """A clause that contradicts itself."""
+        self.contradicts = True
+        return True
+
     @property
     def has_layers(self) -> bool:
         """Whether a scheme was told for some layers."""

@@ -15,8 +15,11 @@ _NUMBER = re.compile(r"[0-9]{1,9}")
 _DECIMAL = re.compile(r"(?:[0-9]{1,9}(?:\.[0-9]{1,9})?|\.[0-9]{1,9})(?:e-?[0-9]{1,2})?")
 _FROM = PhraseBook("from")
 _TO = PhraseBook("to")
-_ON = PhraseBook("true", "on", "yes", "enabled")
-_OFF = PhraseBook("false", "off", "no", "disabled")
+_ON = PhraseBook("true", "enabled")
+_OFF = PhraseBook("false", "off", "disabled")
+_ENDING_ON = PhraseBook("on", "yes")
+_ENDING_OFF = PhraseBook("no")
+_LINKS = PhraseBook("and", "but", "then")
 
 # What the name of a scheme looks like that this program has not heard of. fp16 and fp32 are no schemes.
 _SCHEME = re.compile(
@@ -62,10 +65,17 @@ def decimal(cursor: Cursor) -> float | None:
 
 
 def switch(cursor: Cursor) -> bool | None:
-    """On or off."""
+    """On or off. "On", "yes" and "no" count where the clause ends with them: they also begin clauses."""
     if cursor.takes(_ON):
         return True
-    return False if cursor.takes(_OFF) else None
+    if cursor.takes(_OFF):
+        return False
+    start = cursor.at
+    on, off = cursor.takes(_ENDING_ON), cursor.takes(_ENDING_OFF)
+    if (on or off) and (cursor.token is None or cursor.token.kind is Kind.MARK or cursor.sees(_LINKS)):
+        return on
+    cursor.at = start
+    return None
 
 
 def scheme(cursor: Cursor, loosely: bool = False) -> str | None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import AsyncIterator
 from urllib.parse import quote
 
 from starlette.requests import Request
 from starlette.responses import FileResponse, Response, StreamingResponse
 
 from bot.cards.card import Attachment
-from bot.errors import NotFound
+from bot.errors import BotError, NotFound
 from bot.platforms.web.library import Library
 from bot.platforms.web.pages import Pages
 from bot.platforms.web.rendering import STATIC
@@ -46,7 +47,7 @@ class Files:
         """The output of the run so far, as text."""
         conversation = await self._pages.wanted(request)
         pieces = await self._library.run_log(conversation.id)
-        return StreamingResponse(pieces, media_type="text/plain; charset=utf-8", headers=_APART)
+        return StreamingResponse(_to_the_end(pieces), media_type="text/plain; charset=utf-8", headers=_APART)
 
     async def run_document(self, request: Request) -> Response:
         """A document of the run."""
@@ -64,6 +65,15 @@ class Files:
             raise NotFound("no_file", "There is no such file.", "")
         kept = "private, max-age=31536000, immutable" if "v" in request.query_params else "no-cache"
         return FileResponse(path, media_type=kind, headers={"Cache-Control": kept})
+
+
+async def _to_the_end(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """The pieces; where the runner stops answering in between, a last line that says so."""
+    try:
+        async for piece in pieces:
+            yield piece
+    except BotError as error:
+        yield f"\n[The rest could not be read: {error.sentence()}]\n".encode("utf-8", "replace")
 
 
 def _taken(name: str, content: bytes) -> Response:

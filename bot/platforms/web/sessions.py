@@ -34,6 +34,8 @@ class Sessions:
         """Take a token, give a session."""
         sent = await read_sent(request)
         wanted = safe_target(sent.one("next") or "/")
+        if getattr(request.state, "person", None) is not None and not self._access.holders:
+            return RedirectResponse(wanted, 303)  # nobody needs a token here
         address = request.client.host if request.client else ""
         if self._attempts.too_many(address):
             message = "Too many wrong tokens came from here. Wait a minute, then try again."

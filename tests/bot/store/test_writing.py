@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import logging
+import contextlib
+import itertools
 import sqlite3
 import threading
 from collections.abc import Callable
@@ -11,12 +12,13 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy import text
+from sqlalchemy.exc import IntegrityError
 
 from bot.errors import BotError, StoreBusy, StoreError, StoreFull
 from bot.store.records import Conversation
 from bot.store.store import Store
 from bot.store.unit import Unit
-from tests.bot.store.opening import LOCKING, opened, other_process, small_disk, url
+from tests.bot.store.opening import LOCKING, limited_files, opened, other_process, small_disk, url
 from tests.bot.store.samples import ADA, NOON, THREAD, HeldClock, said, state
 from tests.waiting import until
 
@@ -66,22 +68,22 @@ def test_a_broken_rule_of_the_tables_is_told_and_undoes_all(tmp_path: Path) -> N
 
 
 def test_an_error_that_is_caught_inside_still_undoes_all(tmp_path: Path) -> None:
-    def go_on_regardless(unit: Unit) -> None:
+    def regardless(unit: Unit, statement: str, *then: str) -> None:
         _begin(unit)
-        try:
-            unit._session.execute(text("INSERT INTO states VALUES (99, '{}')"))
-        except Exception:
-            logging.getLogger(__name__).debug("caught")
-
-    def and_write_more(unit: Unit) -> None:
-        go_on_regardless(unit)
-        _begin(unit, "after")
+        with contextlib.suppress(IntegrityError):
+            unit._session.execute(text(statement))
+        for thread in then:
+            _begin(unit, thread)
 
     async def go() -> None:
         async with opened(tmp_path / "bot.db") as store:
-            for work in (go_on_regardless, and_write_more):
+            # The second statement ends the transaction by itself: what came after would stand alone.
+            for statement, then in itertools.product(
+                ("INSERT INTO states VALUES (99, '{}')", "INSERT OR ROLLBACK INTO settings VALUES ('name', '')"),
+                ((), ("after",)),
+            ):
                 with pytest.raises(StoreError) as refused:
-                    await store.write(work)
+                    await store.write(lambda unit, one=statement, then=then: regardless(unit, one, *then))  # type: ignore[misc]
                 assert refused.value.code == "transaction_failed"
                 assert await _count(store) == 0
             await store.write(_begin)
@@ -108,6 +110,23 @@ def test_transactions_of_many_tasks_follow_each_other(tmp_path: Path) -> None:
             await store.write(_begin)
             versions = await asyncio.gather(*(store.write(step) for _ in range(60)))
             assert versions == list(range(2, 62))
+
+    asyncio.run(go())
+
+
+def test_what_is_decided_upon_cannot_be_changed_meanwhile(tmp_path: Path) -> None:
+    def read_and_write(unit: Unit) -> None:
+        there = unit.conversation(1)
+        assert there is not None
+        other = sqlite3.connect(tmp_path / "bot.db", timeout=0, isolation_level=None)
+        with contextlib.closing(other), pytest.raises(sqlite3.OperationalError, match="locked"):
+            other.execute("UPDATE conversations SET version = 7")
+        unit.save(1, there.state, there.version, NOON)
+
+    async def go() -> None:
+        async with opened(tmp_path / "bot.db") as store:
+            await store.write(_begin)
+            await store.write(read_and_write)
 
     asyncio.run(go())
 
@@ -227,31 +246,37 @@ def test_closing_ends_what_was_begun_and_refuses_more(tmp_path: Path) -> None:
 
 
 def test_a_full_disk_loses_nothing_and_is_over_when_there_is_room(tmp_path: Path) -> None:
-    async def go(folder: Path, fill: Callable[[], None], free: Callable[[], None]) -> None:
-        kept = []
-        async with opened(folder / "bot.db") as store:
-            kept.append((await store.write(_begin)).id)
-            fill()
-            refused = None
-            for number in range(2_000):  # what the log of changes had room for is still kept
-                try:
-                    kept.append((await store.write(lambda unit, number=number: _begin(unit, f"f{number}"))).id)  # type: ignore[misc]
-                except StoreFull as error:
-                    refused = error
-                    break
-            assert refused is not None
-            assert refused.code == "store_full"
-            assert str(folder / "bot.db") in refused.message
-            assert [one.id for one in await store.read(lambda reader: reader.working())] == kept
-            with pytest.raises(StoreFull):
-                await store.write(lambda unit: unit.receive(said("x" * 100_000), NOON))
-            free()
-            kept.append((await store.write(lambda unit: _begin(unit, "after"))).id)
-        async with opened(folder / "bot.db") as store:
-            assert [one.id for one in await store.read(lambda reader: reader.working())] == kept
-
     with small_disk(tmp_path / "small") as (folder, fill, free):
-        asyncio.run(go(folder, fill, free))
+        asyncio.run(_fill_and_free(folder, fill, free))
+
+
+def test_a_limit_for_files_is_a_full_disk(tmp_path: Path) -> None:
+    with limited_files() as (fill, free):
+        asyncio.run(_fill_and_free(tmp_path, fill, free))
+
+
+async def _fill_and_free(folder: Path, fill: Callable[[], None], free: Callable[[], None]) -> None:
+    kept = []
+    async with opened(folder / "bot.db") as store:
+        kept.append((await store.write(_begin)).id)
+        fill()
+        refused = None
+        for number in range(2_000):  # what the log of changes had room for is still kept
+            try:
+                kept.append((await store.write(lambda unit, number=number: _begin(unit, f"f{number}"))).id)  # type: ignore[misc]
+            except StoreFull as error:
+                refused = error
+                break
+        assert refused is not None
+        assert refused.code == "store_full"
+        assert str(folder / "bot.db") in refused.message
+        assert [one.id for one in await store.read(lambda reader: reader.working())] == kept
+        with pytest.raises(StoreFull):
+            await store.write(lambda unit: unit.receive(said("x" * 100_000), NOON))
+        free()
+        kept.append((await store.write(lambda unit: _begin(unit, "after"))).id)
+    async with opened(folder / "bot.db") as store:
+        assert [one.id for one in await store.read(lambda reader: reader.working())] == kept
 
 
 def test_a_database_that_may_not_grow_is_a_full_disk(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from runner.errors import Broken
-from runner.host.child import probe_environment, run_child
+from runner.host.child import probe_environment, run_child, with_programs_of
 from runner.host.interpreter import FRESH_SECONDS, Interpreter
 from tests.runner.host.probes import CATALOGUE, FACTS, Probes
 from tests.waiting import until
@@ -332,6 +332,13 @@ def test_a_probe_gets_no_secrets_and_asks_no_hub() -> None:
     assert "s" not in environment.values()
     assert environment["PATH"] == "/bin"
     assert environment["HF_HUB_OFFLINE"] == "1"
+
+
+def test_programs_beside_an_interpreter_are_found_last() -> None:
+    given = {"PATH": "/bin:/usr/bin", "HOME": "/root"}
+    assert with_programs_of("/opt/quark/bin/python", given) == {**given, "PATH": "/bin:/usr/bin:/opt/quark/bin"}
+    assert with_programs_of("/usr/bin/python3", given) == given
+    assert with_programs_of("python3", given) == given
 
 
 def test_a_probe_does_not_import_from_where_the_daemon_stands(

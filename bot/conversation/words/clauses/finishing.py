@@ -13,7 +13,6 @@ _EVALUATION = PhraseBook(
 _LEVELS = {
     "none": "none",
     "off": "none",
-    "no": "none",
     "null": "none",
     "smoke": "smoke",
     "quick": "smoke",
@@ -98,10 +97,22 @@ def export(cursor: Cursor, gathered: Gathered) -> bool:
     cursor.takes(_EXPORT_TO)
     name = cursor.reads(_FORMAT)
     formatted = cursor.takes(_FORMAT_WORD)
-    said = cursor.takes(_EXPORT_WORD) or said
+    said = said or _ends_with_export(cursor)
     # "gguf" alone is a priority, which brings the scheme and the algorithm with it.
     alone = name in ("onnx", "hf_format") or (formatted and name != "gguf")
     return bool(name) and (said or alone) and not cursor.moves and gathered.choose("model_export", _FORMATS[name])
+
+
+def _ends_with_export(cursor: Cursor) -> bool:
+    """Whether "export" stands behind the format, and does not lead to another one."""
+    start = cursor.at
+    if not cursor.takes(_EXPORT_WORD):
+        return False
+    behind = cursor.at
+    cursor.takes(_EXPORT_TO)
+    ends = not cursor.sees(_FORMAT)
+    cursor.at = behind if ends else start
+    return ends
 
 
 def entry_point(cursor: Cursor, gathered: Gathered) -> bool:

@@ -50,7 +50,7 @@ def exclusions(cursor: Cursor, gathered: Gathered) -> bool:
     if cursor.takes(_DEFAULT):
         return gathered.choose("exclude_layers", None)
     found: list[JsonValue] = [*patterns.several(cursor)]
-    if not found:
+    if not found or _scheme_follows(cursor):
         return False
     cursor.takes(_LAYERS_WORD)
     cursor.takes(_FROM_QUANTIZATION)
@@ -82,8 +82,21 @@ def _scheme_for(cursor: Cursor, gathered: Gathered) -> bool:
     if name is None or not cursor.takes(_FOR):
         return False
     found = _sure(cursor)
+    if not found or _scheme_follows(cursor):
+        return False
     cursor.takes(_LAYERS_WORD)
-    return bool(found) and _tell(found, name, gathered)
+    return _tell(found, name, gathered)
+
+
+def _scheme_follows(cursor: Cursor) -> bool:
+    """Whether the last pattern may have a scheme of its own: "exclude lm_head, *self_attn* fp8" can be read in two
+    ways."""
+    start = cursor.at
+    cursor.takes(_LAYERS_WORD)
+    cursor.takes(_WITH)
+    found = values.scheme(cursor, loosely=True) is not None
+    cursor.at = start
+    return found
 
 
 def _sure(cursor: Cursor) -> list[str]:

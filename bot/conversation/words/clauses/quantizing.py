@@ -14,7 +14,7 @@ _ALGORITHM = PhraseBook(
     *("algorithm", "algorithms", "algo", "algos", "quant algo", "quant_algo", "quantization algorithm")
 )
 _NO_ALGORITHM = PhraseBook("plain rtn", "rtn baseline", "rtn", "plain", "round to nearest")
-_NONE = PhraseBook("none", "null", "off", "no", "false", "disabled")
+_NONE = PhraseBook("none", "null", "off", "false", "disabled")
 _AND = PhraseBook(", and", ",", "and", "plus", "+", "&")
 _FROM = PhraseBook("from")
 _TO = PhraseBook("to", "with", "by", "for")
@@ -163,16 +163,17 @@ def _kv_scheme_before(cursor: Cursor, gathered: Gathered) -> bool:
     if not cursor.takes(_KV):
         return False
     cursor.skips(_KV_SUFFIX)
-    # In "int8 kv cache fp8" the first scheme is that of the weights.
-    return not _says_scheme(cursor) and gathered.choose("kv_cache_scheme", name)
-
-
-def _says_scheme(cursor: Cursor) -> bool:
+    if cursor.sees(_NONE):  # "fp8 kv cache off"
+        return False
     start = cursor.at
     cursor.equals()
-    found = cursor.takes(_NONE) or cursor.takes(_UNQUANTIZED) or values.scheme(cursor, loosely=True) is not None
+    other = values.scheme(cursor, loosely=True)
     cursor.at = start
-    return found
+    if other is None or other == name:
+        return gathered.choose("kv_cache_scheme", name)
+    # Between two schemes the KV cache has the second if only that can be one of its: "int8 kv cache fp8".
+    possible = cursor.vocabulary.kv_cache_schemes
+    return (name in possible or other not in possible) and gathered.contradict()
 
 
 def takes_kv(cursor: Cursor) -> bool:

@@ -245,6 +245,11 @@ CHANGES: dict[str, Flat] = {
         "algorithm": "awq",
         **calibration(num_calib_data=256),
     },
+    "fp8 kv cache, int8": {"kv_cache_scheme": "fp8", "global_scheme": "int8"},
+    "trust remote code on runner b": {"trust_remote_code": True, "runner": "b"},
+    "allow remote code, no kv cache": {"trust_remote_code": True, "kv_cache_scheme": None},
+    "full evaluation no kv cache": {"evaluation_intent": "full", "kv_cache_scheme": None},
+    "exclude lm_head, fp8": {"exclude_layers": ["lm_head"], "global_scheme": "fp8"},
     "int8 kv cache fp8": {"global_scheme": "int8", "kv_cache_scheme": "fp8"},
     "fp8 with fp8 kv cache": {"global_scheme": "fp8", "kv_cache_scheme": "fp8"},
     "fp8, no kv cache, awq, 64 samples": {

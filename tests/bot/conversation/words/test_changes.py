@@ -84,6 +84,11 @@ NOT_UNDERSTOOD = [
     "fp8 is fine",
     *("change fp8", "change awq", "increase fp8", "replace awq", "instead of fp8", "use something smaller"),
     "use awq?fp8",
+    # to be read in two ways
+    *("exclude lm_head, *self_attn* fp8", "exclude lm_head and *gate* with fp8", "fp8 kv cache int8"),
+    "fp8 kv cache off",
+    *("use mxfp4 for the experts, *self_attn* fp8", "no kv cache and awq", "disable the kv cache, evaluation"),
+    *("export onnx export gguf", "hf format export gguf", "trust remote code no", "kv cache no"),
     # adding to what is not seen
     *("also exclude *gate*", "exclude *gate* too", "also use smoothquant", "add awq", "also keep lm_head at fp8"),
     # names of nothing
@@ -95,7 +100,8 @@ NOT_UNDERSTOOD = [
     *("entry point", "entry point foo", "own", "auto", "evaluation", "full", "smoke", "evaluation on wikitext"),
     *("full evaluation on wikitext", "evaluate on wikitext", "trust", "remote code", "trust me"),
     "trust no remote code",
-    *("trust remote code, no", "output", "output fp8", "output int4_wo_32", "save as fp8", "output later"),
+    *("trust remote code, no", "trust remote code maybe", "output", "output fp8", "output int4_wo_32"),
+    *("save as fp8", "output later"),
     "into production",
     *("runner", "runner please", "on", "on monday", "model", "model fp8", "model looks good", "the model is great"),
     "revision 2",

@@ -45,6 +45,7 @@ class Desk:
     files: dict[tuple[str, int], bytes] = field(default_factory=dict)
     run_documents: dict[str, bytes] = field(default_factory=dict)
     log: list[bytes] = field(default_factory=list)
+    log_breaks: Exception | None = None
     rows: list[HistoryRow] | None = None
     asked: list[HistoryQuery] = field(default_factory=list)
     unwritable: StoreError | None = None
@@ -180,6 +181,8 @@ class Desk:
         async def pieces() -> AsyncIterator[bytes]:
             for piece in self.log:
                 yield piece
+            if self.log_breaks is not None:
+                raise self.log_breaks
 
         return pieces()
 

@@ -387,6 +387,13 @@ def test_the_log_of_a_run_is_text(browser: Browser, desk: Desk) -> None:
     assert answer.headers["x-content-type-options"] == "nosniff"
 
 
+def test_a_log_that_breaks_off_says_so(browser: Browser, desk: Desk) -> None:
+    number = desk.begin(talk.running())
+    desk.log, desk.log_breaks = [b"first\n"], RunnerAway("runner_away", "The runner does not answer.", "Try again.")
+    answer = browser.get(f"/threads/{number}/run/log")
+    assert answer.content == b"first\n\n[The rest could not be read: The runner does not answer. Try again.]\n"
+
+
 def test_a_thread_without_a_run_has_no_log(browser: Browser, desk: Desk) -> None:
     number = desk.begin(talk.analysing())
     answer = browser.get(f"/threads/{number}/run/log")

@@ -1,0 +1,72 @@
+"""The page on a real socket, with a server in a thread of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TypeVar
+
+import uvicorn
+
+from bot.clock import SystemClock
+from bot.platforms.web import Access, access, make_app
+from tests.bot.conversation.samples import ADA
+from tests.bot.platforms.web.desk import Desk
+from tests.waiting import wait_until
+
+_T = TypeVar("_T")
+
+
+@dataclass
+class Served:
+    """A page that a browser can open. What a test does to the desk is done where the server runs."""
+
+    desk: Desk
+    address: str
+    loop: asyncio.AbstractEventLoop
+
+    def do(self, work: Callable[[], _T]) -> _T:
+        """Do something in the server's loop, and give back what came of it."""
+        done: Future[_T] = Future()
+
+        def go() -> None:
+            try:
+                done.set_result(work())
+            except BaseException as error:
+                done.set_exception(error)
+
+        self.loop.call_soon_threadsafe(go)
+        return done.result(10)
+
+
+@contextmanager
+def serve(desk: Desk, port: int = 0, tokens: dict[str, str] | None = None) -> Iterator[Served]:
+    """Serve a desk's page until the end of the block."""
+    with socket.create_server(("127.0.0.1", port)) as listener:
+        port = listener.getsockname()[1]
+        open_to = access("127.0.0.1", port, people=tokens)
+        who = open_to if tokens else Access(ADA, (), open_to.names, port)
+        app = make_app(desk, desk, who, SystemClock(), desk.live)
+        config = uvicorn.Config(app, log_level="error", access_log=False, timeout_graceful_shutdown=2)
+        server = uvicorn.Server(config)
+        loops: list[asyncio.AbstractEventLoop] = []
+
+        async def run() -> None:
+            loops.append(asyncio.get_running_loop())
+            await server.serve(sockets=[listener])
+
+        thread = threading.Thread(target=lambda: asyncio.run(run()), name="page")
+        thread.start()
+        try:
+            wait_until(lambda: server.started, message="the page does not start")
+            yield Served(desk, f"http://127.0.0.1:{port}", loops[0])
+        finally:
+            loops[0].call_soon_threadsafe(desk.live.close)
+            server.should_exit = True
+            thread.join(20)
+            assert not thread.is_alive(), "the page does not stop"

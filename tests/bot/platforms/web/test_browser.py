@@ -1,0 +1,509 @@
+"""The page in a real browser: by keyboard, on a phone, in the dark, without a script, and live."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from bot.cards.card import Card, Meter, Text, Tone
+from bot.conversation.state import Checkpoint
+from bot.platforms.contract import Clicked, Edited, Said
+from bot.platforms.web import Live
+from tests.bot.conversation import samples as talk
+from tests.bot.platforms.web import story
+from tests.bot.platforms.web.desk import Desk, later, refuses
+from tests.bot.platforms.web.served import Served, serve
+from tests.bot.platforms.web.test_hostile import POISON, filled_desk
+from tests.peers.chromium import open_browser
+from tests.waiting import wait_until
+
+pytestmark = pytest.mark.web
+
+# Contrast of every text with what lies behind it, as WCAG 2 computes it; gives back what is too faint.
+FAINT = """() => {
+  const parse = (colour) => (colour.match(/[\\d.]+/g) || [0, 0, 0, 0]).map(Number);
+  const luminance = ([r, g, b]) => {
+    const part = (v) => { v /= 255; return v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4; };
+    return 0.2126 * part(r) + 0.7152 * part(g) + 0.0722 * part(b);
+  };
+  const ground = (element) => {
+    for (let e = element; e; e = e.parentElement) {
+      const [r, g, b, a = 1] = parse(getComputedStyle(e).backgroundColor);
+      if (a > 0.99) return [r, g, b];
+    }
+    return [255, 255, 255];
+  };
+  const faint = [];
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (walker.nextNode()) {
+    const element = walker.currentNode.parentElement;
+    if (!walker.currentNode.data.trim() || !element.checkVisibility({ visibilityProperty: true })) continue;
+    if (element.closest(".away, .skip, option, [aria-disabled]")) continue;
+    const style = getComputedStyle(element);
+    const [a, b] = [luminance(parse(style.color)), luminance(ground(element))].sort((x, y) => y - x);
+    const ratio = (a + 0.05) / (b + 0.05);
+    const large = parseFloat(style.fontSize) >= 24 || (parseFloat(style.fontSize) >= 18.66 && +style.fontWeight >= 700);
+    if (ratio < (large ? 3 : 4.5)) faint.push(`${ratio.toFixed(2)} ${walker.currentNode.data.trim().slice(0, 40)}`);
+  }
+  return faint;
+}"""
+OVERFLOW = "() => document.documentElement.scrollWidth - document.documentElement.clientWidth"
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    """One browser for all tests; each opens windows of its own."""
+    with open_browser() as browser:
+        yield browser
+
+
+@pytest.fixture
+def desk() -> Desk:
+    """The story."""
+    return Desk(Live())
+
+
+@pytest.fixture
+def threads(desk: Desk) -> dict[str, int]:
+    """Its threads by name."""
+    return story.tell(desk)
+
+
+@pytest.fixture
+def served(desk: Desk, threads: dict[str, int]) -> Iterator[Served]:
+    """Its page."""
+    assert threads
+    with serve(desk) as served:
+        yield served
+
+
+@contextmanager
+def window(chromium: Browser, served: Served, **how: Any) -> Iterator[Page]:
+    """A window that fails its test for every complaint of the browser and for every request to elsewhere."""
+    context = chromium.new_context(base_url=served.address, timezone_id="Asia/Tokyo", locale="en-GB", **how)
+    page = context.new_page()
+    complaints: list[str] = []
+    page.on("console", lambda told: complaints.append(told.text) if told.type in {"error", "warning"} else None)
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.on("request", lambda sent: complaints.append(sent.url) if not sent.url.startswith(served.address) else None)
+    page.set_default_timeout(10_000)
+    try:
+        yield page
+    finally:
+        context.close()
+    assert not complaints
+
+
+def all_paths(threads: dict[str, int]) -> list[str]:
+    """Every page of the story."""
+    own = [f"/threads/{number}" for number in threads.values()]
+    return ["/", "/?show=waiting", "/runs", "/help", f"/threads/{threads['plan']}/edit", *own]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_text_stands_out_from_its_ground(
+    chromium: Browser, served: Served, threads: dict[str, int], scheme: Any
+) -> None:
+    story.refused_click(served.desk, threads["plan"], talk.ADA)
+    with window(chromium, served, color_scheme=scheme) as page:
+        grounds = set()
+        for path in all_paths(threads):
+            page.goto(path)
+            for details in page.locator("details").all():
+                details.evaluate("element => element.open = true")
+            assert page.evaluate(FAINT) == [], path
+            grounds.add(page.evaluate("() => getComputedStyle(document.body).backgroundColor"))
+        assert grounds == {"rgb(245, 246, 248)" if scheme == "light" else "rgb(16, 20, 25)"}
+
+
+@pytest.mark.parametrize("width", [320, 360, 768])
+def test_no_page_is_wider_than_a_phone(chromium: Browser, served: Served, threads: dict[str, int], width: int) -> None:
+    with window(chromium, served, viewport={"width": width, "height": 740}) as page:
+        for path in all_paths(threads):
+            page.goto(path)
+            for details in page.locator("details").all():
+                details.evaluate("element => element.open = true")
+            assert page.evaluate(OVERFLOW) == 0, path
+
+
+@pytest.mark.parametrize("number", range(len(POISON)))
+def test_hostile_text_breaks_no_page_on_a_phone(chromium: Browser, number: int) -> None:
+    with serve(filled_desk(POISON[number])) as served:
+        with window(chromium, served, viewport={"width": 360, "height": 740}) as page:
+            page.on("dialog", lambda dialog: pytest.fail(f"a script ran: {dialog.message}"))
+            for path in ("/", "/runs", "/threads/1/edit"):
+                page.goto(path)
+                assert page.evaluate(OVERFLOW) == 0, path
+        # Its pictures are not there, which a browser complains about.
+        context = chromium.new_context(base_url=served.address, viewport={"width": 360, "height": 740})
+        page = context.new_page()
+        page.on("dialog", lambda dialog: pytest.fail(f"a script ran: {dialog.message}"))
+        page.goto("/threads/1")
+        assert page.evaluate(OVERFLOW) == 0
+        context.close()
+
+
+def test_news_arrive_and_leave_what_is_being_written_alone(
+    chromium: Browser, served: Served, threads: dict[str, int]
+) -> None:
+    number = threads["command"]
+    with window(chromium, served, viewport={"width": 1000, "height": 700}) as page:
+        page.goto(f"/threads/{number}")
+        reply = page.get_by_label("Answer in your own words")
+        reply.click()
+        page.keyboard.type("half a thou")
+        page.get_by_text("What it said").first.click()
+        reply.focus()
+        untouched = page.locator("#entries > li").first.element_handle()
+        served.do(lambda: _run_begins(served.desk, number))
+        expect(page.get_by_role("heading", name="Quantizing Qwen3-8B to fp8")).to_be_visible()
+        expect(page.get_by_role("button", name="Run it")).to_have_count(0)
+        expect(page).to_have_title(re.compile("Running · #"))
+        expect(page.locator("#steps [aria-current=step]")).to_contain_text("Run")
+        page.keyboard.type("ght")
+        expect(reply).to_have_value("half a thought")
+        expect(reply).to_be_focused()
+        assert page.locator("details[open]").count() == 1
+        assert untouched.evaluate("element => element.isConnected")
+        expect(page.locator("#news")).to_contain_text("Quantizing Qwen3-8B to fp8")
+
+
+def _run_begins(desk: Desk, number: int) -> None:
+    desk.go(number, talk.submitting(), story.yes(Checkpoint.COMMAND), story.DOCUMENTS)
+    desk.go(number, talk.running(run=story.run()), None, story.DOCUMENTS)
+
+
+def test_progress_is_drawn_again_and_the_last_state_always_arrives(
+    chromium: Browser, served: Served, threads: dict[str, int]
+) -> None:
+    number = threads["running"]
+    with window(chromium, served) as page:
+        page.goto(f"/threads/{number}")
+        bar = page.get_by_role("progressbar")
+        expect(bar).to_have_attribute("value", "42.0")
+        for percent in range(43, 98):
+            served.do(lambda percent=percent: _progress(served.desk, number, percent))  # type: ignore[misc]
+        expect(bar).to_have_attribute("value", "97.0")
+
+
+def _progress(desk: Desk, number: int, percent: float) -> None:
+    meter = Meter(phase="calibrating", percent=percent)
+    desk.show(number, "run:4", Card(title="Quantizing", tone=Tone.WORKING, body=(meter,), alternative="Quantizing"))
+    desk.live.changed(number)
+
+
+def test_a_pressed_key_never_lands_on_another_button(
+    chromium: Browser, served: Served, threads: dict[str, int]
+) -> None:
+    number = threads["plan"]
+    with window(chromium, served) as page:
+        page.goto(f"/threads/{number}")
+        page.get_by_role("button", name="Approve").focus()
+        served.do(lambda: served.desk.go(number, talk.planning(), story.yes(Checkpoint.PLAN), story.DOCUMENTS))
+        expect(page.get_by_role("button", name="Approve")).to_have_count(0)
+        assert page.evaluate("() => document.activeElement.matches('button, a, input')") is False
+
+
+def test_a_lost_connection_is_said_and_words_survive_it(chromium: Browser, desk: Desk, threads: dict[str, int]) -> None:
+    number = threads["plan"]
+    context = chromium.new_context()
+    page = context.new_page()
+    page.set_default_timeout(15_000)
+    with serve(desk) as served:
+        port = int(served.address.rpartition(":")[2])
+        page.goto(f"{served.address}/threads/{number}")
+        page.get_by_label("Answer in your own words").fill("not sent yet")
+        banner = page.locator("#connection")
+        expect(banner).to_be_hidden()
+        wait_until(lambda: served.do(lambda: desk.live.followers))
+    expect(banner).to_be_visible()
+    expect(banner).to_contain_text("Not live since")
+    desk.live = Live()
+    desk.go(number, talk.planning(), story.yes(Checkpoint.PLAN), story.DOCUMENTS)
+    with serve(desk, port):
+        expect(banner).to_be_hidden()
+        expect(page.get_by_role("heading", name="Making a plan")).to_be_visible()
+        expect(page.get_by_label("Answer in your own words")).to_have_value("not sent yet")
+    context.close()
+
+
+def test_a_page_that_nobody_looks_at_holds_no_connection(
+    chromium: Browser, served: Served, threads: dict[str, int]
+) -> None:
+    number = threads["plan"]
+    hide = """hidden => {
+      Object.defineProperty(document, "hidden", { value: hidden, configurable: true });
+      document.dispatchEvent(new Event("visibilitychange"));
+    }"""
+    with window(chromium, served) as page:
+        page.goto(f"/threads/{number}")
+        wait_until(lambda: served.do(lambda: served.desk.live.followers) == 1)
+        page.evaluate(hide, True)
+        wait_until(lambda: _leaves(served, number))
+        served.do(lambda: served.desk.go(number, talk.planning(), story.yes(Checkpoint.PLAN), story.DOCUMENTS))
+        page.evaluate(hide, False)
+        expect(page.get_by_role("heading", name="Making a plan")).to_be_visible()
+
+
+def _leaves(served: Served, number: int) -> bool:
+    # A server learns that somebody left when it next speaks.
+    served.do(lambda: served.desk.live.changed(number))
+    return served.do(lambda: served.desk.live.followers) == 0
+
+
+def test_the_list_is_live(chromium: Browser, served: Served, threads: dict[str, int]) -> None:
+    with window(chromium, served) as page:
+        page.goto("/")
+        page.get_by_role("textbox", name="What shall be quantized?").fill("quantize so")
+        line = page.locator(f"a[href='/threads/{threads['plan']}']")
+        expect(line).to_contain_text("Confirm or change the plan")
+        expect(page.get_by_role("link", name="Waiting for me 4")).to_be_visible()
+        served.do(lambda: served.desk.go(threads["plan"], talk.planning(), None, story.DOCUMENTS))
+        expect(line).to_contain_text("Making the plan")
+        expect(page.get_by_role("link", name="Waiting for me 3")).to_be_visible()
+        expect(page.get_by_role("textbox", name="What shall be quantized?")).to_have_value("quantize so")
+
+
+def test_everything_is_reached_by_keyboard(chromium: Browser, served: Served, threads: dict[str, int]) -> None:
+    with window(chromium, served) as page:
+        for path in ("/", "/runs", f"/threads/{threads['command']}", f"/threads/{threads['plan']}/edit"):
+            page.goto(path)
+            wanted = page.evaluate(
+                """() => [...document.querySelectorAll("a, button, input, select, textarea, summary")]
+                  .filter((e) => e.checkVisibility() && e.type !== "hidden").length"""
+            )
+            reached = set()
+            for _ in range(wanted + 10):
+                page.keyboard.press("Tab")
+                place = page.evaluate(
+                    """() => { const e = document.activeElement;
+                      if (!e.matches("a, button, input, select, textarea, summary")) return null;
+                      const seen = getComputedStyle(e).outlineStyle !== "none";
+                      return [[...document.querySelectorAll("*")].indexOf(e), seen]; }"""
+                )
+                if place is not None:
+                    assert place[1], f"{path}: the focus cannot be seen"
+                    reached.add(place[0])
+            assert len(reached) >= wanted, path
+
+
+def test_the_way_to_the_content_is_short(chromium: Browser, served: Served) -> None:
+    with window(chromium, served) as page:
+        page.goto("/runs")
+        page.keyboard.press("Tab")
+        skip = page.get_by_role("link", name="Skip to the content")
+        expect(skip).to_be_focused()
+        expect(skip).to_be_in_viewport()
+        page.keyboard.press("Enter")
+        page.keyboard.press("Tab")
+        expect(page.get_by_label("Search")).to_be_focused()
+
+
+def test_headings_are_in_order_and_fields_have_names(
+    chromium: Browser, served: Served, threads: dict[str, int]
+) -> None:
+    with window(chromium, served) as page:
+        for path in all_paths(threads):
+            page.goto(path)
+            levels = page.evaluate("() => [...document.querySelectorAll('h1, h2, h3, h4')].map((e) => +e.tagName[1])")
+            assert levels[0] == 1
+            assert levels.count(1) == 1
+            assert all(after <= before + 1 for before, after in pairwise(levels)), (path, levels)
+            nameless = page.evaluate(
+                """() => [...document.querySelectorAll("input:not([type=hidden]), select, textarea")]
+                  .filter((e) => !e.labels.length && !e.ariaLabel).map((e) => e.outerHTML)"""
+            )
+            assert nameless == []
+            assert page.locator("main").count() == 1
+
+
+def test_a_run_begins_by_keyboard_alone(chromium: Browser, served: Served, threads: dict[str, int]) -> None:
+    desk, number = served.desk, threads["command"]
+    before = len(desk.events)
+    with window(chromium, served) as page:
+        page.goto(f"/threads/{number}")
+        page.get_by_role("button", name="Run it").focus()
+        page.keyboard.press("Enter")
+        dialog = page.get_by_role("dialog")
+        expect(dialog).to_contain_text("This starts the run")
+        page.keyboard.press("Escape")
+        expect(dialog).to_be_hidden()
+        assert len(desk.events) == before
+        expect(page.get_by_role("button", name="Run it")).to_be_focused()
+        page.keyboard.press("Enter")
+        expect(dialog).to_be_visible()
+        page.keyboard.press("Enter")
+        page.wait_for_url(re.compile(r"told="))
+        clicked = desk.last.event.what
+        assert isinstance(clicked, Clicked)
+        assert clicked.action.checkpoint is Checkpoint.COMMAND
+        assert len(desk.events) == before + 1
+
+
+def test_enter_sends_and_slash_leads_to_the_field(chromium: Browser, served: Served, threads: dict[str, int]) -> None:
+    served.desk.answer = refuses("Only Bob may decide.")
+    with window(chromium, served) as page:
+        page.goto(f"/threads/{threads['plan']}")
+        page.keyboard.press("/")
+        page.keyboard.type("first")
+        page.keyboard.press("Shift+Enter")
+        page.keyboard.type("second / third")
+        page.keyboard.press("Enter")
+        page.wait_for_url(re.compile(r"told="))
+        assert served.desk.last.event.what == Said(text="first\nsecond / third")
+        expect(page.locator("#told")).to_contain_text("Only Bob may decide.")
+        expect(page.get_by_label("Answer in your own words")).to_have_value("")
+        page.goto(f"/threads/{threads['plan']}")
+        expect(page.get_by_label("Answer in your own words")).to_have_value("")
+
+
+def test_a_double_click_is_one_event(chromium: Browser, served: Served, threads: dict[str, int]) -> None:
+    before = len(served.desk.events)
+    with window(chromium, served) as page:
+        page.goto(f"/threads/{threads['plan']}")
+        page.get_by_role("button", name="Approve").dblclick()
+        page.wait_for_url(re.compile(r"told="))
+    assert len(served.desk.events) == before + 1
+
+
+def test_what_is_being_written_survives_a_press_of_a_button(
+    chromium: Browser, served: Served, threads: dict[str, int]
+) -> None:
+    with window(chromium, served) as page:
+        page.goto(f"/threads/{threads['plan']}")
+        page.get_by_label("Answer in your own words").fill("and another thing")
+        page.get_by_role("button", name="Approve").click()
+        page.wait_for_url(re.compile(r"told="))
+        expect(page.get_by_label("Answer in your own words")).to_have_value("and another thing")
+        page.goto(f"/threads/{threads['command']}")
+        expect(page.get_by_label("Answer in your own words")).to_have_value("")
+
+
+def test_everything_works_without_a_script(chromium: Browser, served: Served, threads: dict[str, int]) -> None:
+    desk = served.desk
+    with window(chromium, served, java_script_enabled=False) as page:
+        page.goto(f"/threads/{threads['command']}")
+        page.get_by_role("button", name="Run it").click()
+        expect(page.get_by_role("heading", level=1)).to_contain_text("This starts the run")
+        page.get_by_role("button", name="Run it").click()
+        page.wait_for_url(re.compile(r"told="))
+        assert isinstance(desk.last.event.what, Clicked)
+        expect(page.get_by_role("button", name="Copy")).to_have_count(0)
+        page.goto(f"/threads/{threads['plan']}")
+        page.get_by_role("link", name="Edit").click()
+        page.get_by_label("Scheme", exact=True).select_option("int4_wo_128")
+        page.get_by_label("awq").check()
+        page.get_by_label("none", exact=True).uncheck()
+        page.get_by_role("button", name="Send the changes").click()
+        page.wait_for_url(re.compile(r"told="))
+        edited = desk.last.event.what
+        assert isinstance(edited, Edited)
+        assert edited.changes.flat() == {"global_scheme": "int4_wo_128", "algorithm": "awq"}
+        page.get_by_label("Answer in your own words").fill("thank you")
+        page.get_by_role("button", name="Send", exact=True).click()
+        page.wait_for_url(re.compile(r"told="))
+        assert desk.last.event.what == Said(text="thank you")
+        page.goto("/")
+        page.get_by_role("link", name="to mxfp4").click()
+        page.get_by_role("button", name="Ask").click()
+        page.wait_for_url(re.compile(r"told="))
+        assert desk.last.event.what == Said(text="quantize Qwen/Qwen3-30B-A3B to mxfp4 and exclude lm_head")
+
+
+def test_none_excludes_the_others(chromium: Browser, served: Served, threads: dict[str, int]) -> None:
+    with window(chromium, served) as page:
+        page.goto(f"/threads/{threads['plan']}/edit")
+        page.get_by_label("awq").check()
+        expect(page.get_by_label("none", exact=True)).not_to_be_checked()
+        page.get_by_label("gptq", exact=True).check()
+        expect(page.get_by_label("awq")).to_be_checked()
+        page.get_by_label("none", exact=True).check()
+        expect(page.get_by_label("awq")).not_to_be_checked()
+
+
+def test_the_command_is_copied_letter_by_letter(chromium: Browser, served: Served, threads: dict[str, int]) -> None:
+    command = " ".join(story.MANIFEST.argv)
+    granted = {"permissions": ["clipboard-read", "clipboard-write"]}
+    with window(chromium, served, **granted) as page:
+        page.goto(f"/threads/{threads['command']}")
+        page.get_by_role("button", name="Copy").click()
+        expect(page.get_by_role("button", name="Copied")).to_be_visible()
+        assert page.evaluate("() => navigator.clipboard.readText()") == command
+        selected = page.evaluate(
+            """() => { getSelection().selectAllChildren(document.querySelector(".command pre code"));
+                       return getSelection().toString(); }"""
+        )
+        assert selected == command
+
+
+def test_times_are_the_readers_own(chromium: Browser, served: Served, threads: dict[str, int]) -> None:
+    with window(chromium, served) as page:
+        page.goto(f"/threads/{threads['plan']}")
+        shown = page.locator(".thread-head time")
+        expect(shown).to_have_text("2 Mar 2026, 20:50")
+        expect(shown).to_have_attribute("title", "2026-03-02 11:50 UTC")
+        outcome = page.locator(".outcome time").first
+        expect(outcome).to_have_text("2 Mar 2026, 20:50")
+
+
+def test_a_link_from_another_site_finds_who_is_signed_in(
+    chromium: Browser, desk: Desk, threads: dict[str, int]
+) -> None:
+    token = "a-token-of-some-length"
+    with serve(desk, tokens={"ada": token}) as served, serve(Desk()) as elsewhere:
+        context = chromium.new_context()
+        page = context.new_page()
+        page.goto(f"{served.address}/threads/{threads['plan']}")
+        page.get_by_label("Token").fill(token)
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("heading", level=1)).to_contain_text("Qwen3-8B")
+        # localhost is another site than 127.0.0.1.
+        page.goto(elsewhere.address.replace("127.0.0.1", "localhost") + "/help")
+        page.evaluate(
+            """target => { const a = document.createElement("a"); a.href = target; a.textContent = "over there";
+                           document.querySelector("main").prepend(a); }""",
+            f"{served.address}/threads/{threads['plan']}",
+        )
+        page.get_by_text("over there").click()
+        expect(page.get_by_role("heading", level=1)).to_contain_text("Qwen3-8B")
+        context.close()
+
+
+def test_a_form_of_another_site_does_nothing(chromium: Browser, served: Served, threads: dict[str, int]) -> None:
+    before = len(served.desk.events)
+    action = f"{served.address}/threads/{threads['plan']}/act"
+    fields = {"key": "a-key-of-a-form", "action": f"ptq:cancel:{threads['plan']}::", "confirmed": "yes"}
+    inputs = "".join(f'<input name="{name}" value="{value}">' for name, value in fields.items())
+    context = chromium.new_context()
+    page = context.new_page()
+    page.route(
+        "http://evil.example/",
+        lambda route: route.fulfill(
+            body=f'<form method="post" action="{action}">{inputs}<button>Win</button></form>', content_type="text/html"
+        ),
+    )
+    page.goto("http://evil.example/")
+    page.get_by_text("Win").click()
+    expect(page.get_by_role("alert")).to_contain_text("another site")
+    context.close()
+    assert len(served.desk.events) == before
+
+
+def test_a_long_thread_stays_quick(chromium: Browser, desk: Desk) -> None:
+    number = desk.begin(talk.running())
+    for step in range(400):
+        body = (Text(text=f"card number {step} " + "word " * 80),)
+        desk.show(number, f"plan:{step + 10}", Card(title=f"Card {step}", tone=Tone.GOOD, body=body, alternative="x"))
+        desk.said(number, talk.BOB, f"words number {step}", at=later(step))
+    with serve(desk) as served, window(chromium, served) as page:
+        page.goto(f"/threads/{number}")
+        first = page.locator("#entries > li").nth(5).element_handle()
+        served.do(lambda: _progress(desk, number, 77.0))
+        expect(page.get_by_role("progressbar").last).to_have_attribute("value", "77.0")
+        assert first.evaluate("element => element.isConnected")
