@@ -54,6 +54,10 @@ class Cursor:
         """Whether one of the phrases stands here."""
         return book.longest(self._keys, self.at) > 0
 
+    def sees_behind(self, book: PhraseBook) -> bool:
+        """Whether one of the phrases, or the end, stands behind the token here."""
+        return self.at + 1 >= len(self.tokens) or book.longest(self._keys, self.at + 1) > 0
+
     def takes(self, book: PhraseBook) -> bool:
         """Read one of the phrases, the longest that stands here."""
         length = book.longest(self._keys, self.at)

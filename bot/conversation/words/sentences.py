@@ -24,6 +24,7 @@ _THE_MODEL = PhraseBook("model", "hub model", "this model")
 _THE_SAME = PhraseBook("it", "this", "that", "it all")
 _ASSIGNS = PhraseBook("=", ":")
 _MODEL_WORD = PhraseBook("model")
+_BEHIND_NAME = PhraseBook(*phrases.words("to as in into with without using for on at and please revision , . ! ;"))
 
 _BETWEEN = PhraseBook(
     *("and", "also", "then", "but", "plus", "with", "using", "enable"),
@@ -91,20 +92,21 @@ class Reading:
     model_alone: bool
 
 
-def read_clauses(tokens: tuple[Token, ...], vocabulary: Vocabulary) -> Reading | None:
-    """The sentence's changes, or None when any part of it is not understood or contradicts another."""
+def read_clauses(tokens: tuple[Token, ...], vocabulary: Vocabulary, in_thread: bool = False) -> Reading | None:
+    """The sentence's changes, or None when any part of it is not understood or contradicts another. `in_thread`: it is
+    said of a model that is known, so that "quantize aggressively" names no folder of that name."""
     cursor, gathered = Cursor(tokens, vocabulary), Gathered()
     _skip_between(cursor)
     if cursor.takes(_PREFIX):
         _skip_between(cursor)
-    model_alone = names.is_place(cursor.token) and _model(cursor, gathered)
+    model_alone = names.is_place(cursor.token) and _model(cursor, gathered, any_name=False)
     to_quantize = begun = False
     while not cursor.ended:
         if _clause(cursor, gathered):
             if cursor.took_away and _takes_away_more(cursor):
                 return None
             begun = True
-        elif not to_quantize and _to_quantize(cursor, gathered):
+        elif not to_quantize and _to_quantize(cursor, gathered, in_thread):
             begun = to_quantize = True
         elif not _agreement(cursor, begun or model_alone):
             return None
@@ -157,7 +159,7 @@ def _clause(cursor: Cursor, gathered: Gathered) -> bool:
     return False
 
 
-def _to_quantize(cursor: Cursor, gathered: Gathered) -> bool:
+def _to_quantize(cursor: Cursor, gathered: Gathered, in_thread: bool) -> bool:
     """ "quantize Qwen/Qwen3-8B", "I want to quantize the model /models/llama", "quantize it"."""
     start = cursor.at
     cursor.takes(_WANTS)
@@ -165,17 +167,21 @@ def _to_quantize(cursor: Cursor, gathered: Gathered) -> bool:
         cursor.at = start
         return False
     cursor.skips_article()
-    if not cursor.takes(_THE_MODEL) and cursor.takes(_THE_SAME):
+    called_model = cursor.takes(_THE_MODEL)
+    if not called_model and cursor.takes(_THE_SAME):
         return True
     cursor.takes(_ASSIGNS)
     if not _is_said_of_a_plan(cursor):
-        _model(cursor, gathered)
+        any_name = (
+            called_model or cursor.sees_behind(_MODEL_WORD) or (not in_thread and cursor.sees_behind(_BEHIND_NAME))
+        )
+        _model(cursor, gathered, any_name)
         cursor.takes(_MODEL_WORD)
     return True
 
 
-def _model(cursor: Cursor, gathered: Gathered) -> bool:
-    found = names.model(cursor, any_name=True)
+def _model(cursor: Cursor, gathered: Gathered, any_name: bool) -> bool:
+    found = names.model(cursor, any_name)
     return found is not None and places.tell_model(found, gathered)
 
 

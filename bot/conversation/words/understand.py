@@ -63,7 +63,7 @@ def understand(sentence: str, checkpoint: Checkpoint | None, vocabulary: Vocabul
     if questions.is_question(said):
         return _asked(said, checkpoint, vocabulary)
     # Lines that repeat somebody else are not what this person says.
-    reading = None if said.repeats else read_clauses(said.tokens, vocabulary)
+    reading = None if said.repeats else read_clauses(said.tokens, vocabulary, in_thread=checkpoint is not None)
     return _UNCLEAR if reading is None else _meant(reading, checkpoint)
 
 

@@ -163,17 +163,16 @@ def _kv_scheme_before(cursor: Cursor, gathered: Gathered) -> bool:
     if not cursor.takes(_KV):
         return False
     cursor.skips(_KV_SUFFIX)
-    if cursor.sees(_NONE):  # "fp8 kv cache off"
-        return False
     start = cursor.at
     cursor.equals()
-    other = values.scheme(cursor, loosely=True)
+    off = cursor.takes(_NONE)
+    other = None if off else values.scheme(cursor, loosely=True)
     cursor.at = start
-    if other is None or other == name:
+    if not off and other in (None, name):
         return gathered.choose("kv_cache_scheme", name)
-    # Between two schemes the KV cache has the second if only that can be one of its: "int8 kv cache fp8".
+    # The scheme in front is that of the weights if a KV cache cannot have it: "int8 kv cache fp8", "int8 kv cache off".
     possible = cursor.vocabulary.kv_cache_schemes
-    return (name in possible or other not in possible) and gathered.contradict()
+    return (name in possible or not (off or other in possible)) and gathered.contradict()
 
 
 def takes_kv(cursor: Cursor) -> bool:

@@ -212,6 +212,7 @@ CHANGES: dict[str, Flat] = {
     "don't trust remote code": {"trust_remote_code": False},
     "don’t trust the remote code": {"trust_remote_code": False},
     "no remote code": {"trust_remote_code": False},
+    "trust remote code: no": {"trust_remote_code": False},
     "trust_remote_code: false": {"trust_remote_code": False},
     # wishes
     "I want the best accuracy": {"priority": "accuracy"},
@@ -250,6 +251,7 @@ CHANGES: dict[str, Flat] = {
     "allow remote code, no kv cache": {"trust_remote_code": True, "kv_cache_scheme": None},
     "full evaluation no kv cache": {"evaluation_intent": "full", "kv_cache_scheme": None},
     "exclude lm_head, fp8": {"exclude_layers": ["lm_head"], "global_scheme": "fp8"},
+    "int8 kv cache off": {"global_scheme": "int8", "kv_cache_scheme": None},
     "int8 kv cache fp8": {"global_scheme": "int8", "kv_cache_scheme": "fp8"},
     "fp8 with fp8 kv cache": {"global_scheme": "fp8", "kv_cache_scheme": "fp8"},
     "fp8, no kv cache, awq, 64 samples": {

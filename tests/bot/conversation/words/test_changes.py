@@ -88,7 +88,7 @@ NOT_UNDERSTOOD = [
     *("exclude lm_head, *self_attn* fp8", "exclude lm_head and *gate* with fp8", "fp8 kv cache int8"),
     "fp8 kv cache off",
     *("use mxfp4 for the experts, *self_attn* fp8", "no kv cache and awq", "disable the kv cache, evaluation"),
-    *("export onnx export gguf", "hf format export gguf", "trust remote code no", "kv cache no"),
+    *("export onnx export gguf", "hf format export gguf", "kv cache no"),
     # adding to what is not seen
     *("also exclude *gate*", "exclude *gate* too", "also use smoothquant", "add awq", "also keep lm_head at fp8"),
     # names of nothing
