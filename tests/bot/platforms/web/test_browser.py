@@ -18,8 +18,8 @@ from bot.platforms.web import Live
 from tests.bot.conversation import samples as talk
 from tests.bot.platforms.web import story
 from tests.bot.platforms.web.desk import Desk, later, refuses
+from tests.bot.platforms.web.poison import POISON, filled_desk
 from tests.bot.platforms.web.served import Served, serve
-from tests.bot.platforms.web.test_hostile import POISON, filled_desk
 from tests.peers.chromium import open_browser
 from tests.waiting import wait_until
 
