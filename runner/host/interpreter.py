@@ -24,6 +24,7 @@ import runner
 from runner.errors import Broken, RunnerError
 from runner.host.child import ChildResult, probe_environment, run_child, with_programs_of
 from runner.host.interpreter_facts import InterpreterFacts, read_algorithm_configs, read_catalogue
+from runner.host.kernel_cache import remove_left_locks
 from schemas.catalog import Catalogue
 
 FRESH_SECONDS = 30.0
@@ -164,6 +165,7 @@ class Interpreter:
     async def _probe_catalogue(self, facts: InterpreterFacts, key: str) -> dict[str, Any]:
         with tempfile.TemporaryDirectory(prefix="catalogue-", ignore_cleanup_errors=True) as folder:
             output = Path(folder) / "catalogue.json"
+            await asyncio.to_thread(remove_left_locks)  # the import would wait for them for ever
             result = await self._run(self._catalogue_probe, ["--output", str(output)], self._timeout)
             if result.status != 0:
                 raise Broken(

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from runner.errors import Broken
 from runner.host.child import with_programs_of
+from runner.host.kernel_cache import remove_left_locks
 from runner.runs.folder import LAUNCH, Launch, RunFolder, new_mark
 from runner.runs.submission import Submission
 from runner.runs.surroundings import gpu_mask, run_environment
@@ -39,6 +40,7 @@ class RunLauncher:
         return with_programs_of(manifest.argv[0], environment)
 
     def _make_ready(self, folder: RunFolder, argv: list[str]) -> None:
+        remove_left_locks()  # a compilation that was killed would hold the run up for ever
         try:
             work = make_working_directory(folder.path, self.settings.datasets.mirror)
         except OSError as error:

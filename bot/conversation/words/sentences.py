@@ -207,4 +207,7 @@ def _agreement(cursor: Cursor, begun: bool) -> bool:
             return True
         cursor.at = start
     apart = not begun or cursor.at == 0 or cursor.tokens[cursor.at - 1].kind is Kind.MARK or cursor.before in _LINKS
-    return apart and cursor.takes(_AGREEMENTS)
+    if not apart or not cursor.takes(_AGREEMENTS):
+        return False
+    cursor.skips(_AGREEMENTS)
+    return True

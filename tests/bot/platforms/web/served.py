@@ -9,9 +9,10 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import uvicorn
+from playwright.sync_api import Browser, Page
 
 from bot.clock import SystemClock
 from bot.platforms.web import Access, access, make_app
@@ -70,3 +71,20 @@ def serve(desk: Desk, port: int = 0, tokens: dict[str, str] | None = None) -> It
             server.should_exit = True
             thread.join(20)
             assert not thread.is_alive(), "the page does not stop"
+
+
+@contextmanager
+def window(chromium: Browser, served: Served, **how: Any) -> Iterator[Page]:
+    """A window that fails its test for every complaint of the browser and for every request to elsewhere."""
+    context = chromium.new_context(base_url=served.address, timezone_id="Asia/Tokyo", locale="en-GB", **how)
+    page = context.new_page()
+    complaints: list[str] = []
+    page.on("console", lambda told: complaints.append(told.text) if told.type in {"error", "warning"} else None)
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.on("request", lambda sent: complaints.append(sent.url) if not sent.url.startswith(served.address) else None)
+    page.set_default_timeout(10_000)
+    try:
+        yield page
+    finally:
+        context.close()
+    assert not complaints
