@@ -231,7 +231,8 @@ class Core:
             listener(conversation)
 
     async def _whisper(self, event: Event, text: str) -> None:
-        platform = self._platforms.get(event.place.platform)
+        # Where the person is: on the page somebody may act in a thread of another platform.
+        platform = self._platforms.get(event.person.id.partition(":")[0])
         if platform is None:
             return
         try:

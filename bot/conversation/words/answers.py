@@ -26,7 +26,7 @@ class _Role(Enum):
     SAYS = "says"  # the answer itself
     BESIDE = "beside"  # courtesy
     LEADS = "leads"  # courtesy at the beginning of what it belongs to: "ok run it", not "run ok"
-    APART = "apart"  # may stand beside an answer with a mark between, and is none: "great, run it", not "great run"
+    APART = "apart"  # may accompany an answer with a mark or courtesy between: "great, run it", not "great run"
     LINKS = "links"  # "and", between two answers
     MARK = "mark"
 
@@ -154,7 +154,7 @@ def _well_placed(segments: list[tuple[_Role, str]], answer: _Answer) -> bool:
         match role:
             case _Role.LINKS if not (before is _Role.SAYS and after is _Role.SAYS):
                 return False
-            case _Role.APART if not (before is _Role.MARK and after is _Role.MARK):
+            case _Role.APART if {before, after} & {_Role.SAYS, _Role.APART, _Role.LINKS}:
                 return False
             case _Role.LEADS if before in (_Role.SAYS, _Role.LINKS):
                 return False

@@ -55,6 +55,7 @@ _MOVES = PhraseBook(
     *("change", "switch", "set", "update", "increase", "raise", "bump", "reduce", "lower", "decrease", "move", "make"),
 )
 _AGREEMENTS = PhraseBook(*phrases.ACCEPT, *phrases.EXPLICIT, *phrases.PRAISE)
+_DO = PhraseBook("do")
 _REJECTIONS = PhraseBook("no", "nope", "nah", "wrong", "thats wrong", "that is wrong", "not ok")
 _LINKS = frozenset({"and", "then", "but", "please"})
 
@@ -207,6 +208,8 @@ def _agreement(cursor: Cursor, begun: bool) -> bool:
             return True
         cursor.at = start
     apart = not begun or cursor.at == 0 or cursor.tokens[cursor.at - 1].kind is Kind.MARK or cursor.before in _LINKS
+    if cursor.before in phrases.PLEASE and cursor.takes(_DO):  # "please do"
+        return cursor.key != "not"
     if not apart or not cursor.takes(_AGREEMENTS):
         return False
     cursor.skips(_AGREEMENTS)
