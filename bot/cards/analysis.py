@@ -7,6 +7,7 @@ from bot.cards.blocks import because_notes, fields, make_card, note, notes, para
 from bot.cards.buttons import Buttons
 from bot.cards.card import Block, Card, Note, Notes, Tone
 from bot.cards.changes import request_in_words
+from bot.cards.output import output_in_words
 from bot.cards.texts import last_part, line, plain, some
 from bot.conversation.state import ReviewingAnalysis
 from schemas.artifacts.analysis import LinearGroup, ModelAnalysis, ModelFacts
@@ -60,7 +61,7 @@ def _summary(state: ReviewingAnalysis, analysis: ModelAnalysis) -> Block:
         ("Analysis", partial),
         ("Asked for", request_in_words(state.request)),
         ("Runner", state.request.runner),
-        ("Output folder", state.request.output_dir or state.analysis.proposed_output),
+        ("Output folder", output_in_words(state.request, state.analysis)),
         ("Revision of this analysis", f"{state.analysis.number}, digest {short(state.analysis.digest)}"),
     )
 

@@ -7,6 +7,7 @@ from bot.cards.blocks import because_notes, fields, make_card, note, notes, para
 from bot.cards.buttons import Buttons
 from bot.cards.card import Block, Card, Tone
 from bot.cards.changes import value_in_words
+from bot.cards.output import output_in_words
 from bot.cards.texts import last_part, line, plain
 from bot.conversation.state import ReviewingPlan
 from schemas.artifacts.plan import Decision, Estimates, QuantPlan, Severity
@@ -90,7 +91,7 @@ def _estimates(state: ReviewingPlan, estimates: Estimates) -> Block:
         ("Expected output", estimated_size(estimates) or "not predicted"),
         ("Disk", disk),
         ("Runner", state.request.runner),
-        ("Output folder", state.request.output_dir or state.analysis.proposed_output),
+        ("Output folder", output_in_words(state.request, state.analysis)),
         ("Revision of this plan", f"{state.plan.number}, digest {short(state.plan.digest)}"),
     )
 

@@ -55,7 +55,7 @@ _MOVES = PhraseBook(
     *("change", "switch", "set", "update", "increase", "raise", "bump", "reduce", "lower", "decrease", "move", "make"),
 )
 _AGREEMENTS = PhraseBook(*phrases.ACCEPT, *phrases.EXPLICIT, *phrases.PRAISE)
-_DO = PhraseBook("do")
+_DO = PhraseBook("do", "do it", "do it now")
 _REJECTIONS = PhraseBook("no", "nope", "nah", "wrong", "thats wrong", "that is wrong", "not ok")
 _LINKS = frozenset({"and", "then", "but", "please"})
 

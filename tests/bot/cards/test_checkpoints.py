@@ -40,7 +40,7 @@ Compatibility: OK: The engine has a template for qwen3.
 Source: a folder on the runner
 Asked for: scheme fp8
 Runner: local
-Output folder: /out/qwen3-8b-quantized
+Output folder: a fresh one in /out; the command names it
 Revision of this analysis: 1, digest 136e83c21e82
 Linear layers by name and shape
 Layers | Count | In → out |\x20

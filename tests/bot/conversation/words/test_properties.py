@@ -93,7 +93,13 @@ def test_one_foreign_character_approves_nothing(said: tuple[Checkpoint, str], ch
     seen = character.isspace() or character in "\u200b\u200c\u200d\u2060\ufeff\u00ad\ufe0e\ufe0f"
     full_width = "\uff01" <= character <= "\uff5e"
     skin_tone = "\U0001f3fb" <= character <= "\U0001f3ff"
-    if seen or full_width or skin_tone or character in WORDS_OF_AGREEMENT or character in "‐‑−👍👌✅✔☑🆗💯🙏🙂😊🎉🚀🙌":
+    if (
+        seen
+        or full_width
+        or skin_tone
+        or character.lower() in WORDS_OF_AGREEMENT
+        or character in "‐‑−👍👌✅✔☑🆗💯🙏🙂😊🎉🚀🙌"
+    ):
         return
     sentence = f"{agreement}{character}" if behind else f"{character} {agreement}"
     assert understand(sentence, checkpoint).intent is not Intent.APPROVE
