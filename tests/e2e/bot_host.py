@@ -19,6 +19,7 @@ import yaml
 
 from bot.cards.card import Action, ActionKind
 from bot.conversation.state import Checkpoint, State, asked_at
+from bot.store.records import Conversation
 from bot.store.store import look
 from tests.e2e.host import Host, running_host
 from tests.waiting import wait_until
@@ -132,7 +133,9 @@ class BotHost:
 
     def state(self, conversation: int) -> State:
         """Where a conversation stands."""
-        there = look(f"sqlite:///{self.database}", lambda reader: reader.conversation(conversation))
+        there: Conversation | None = look(
+            f"sqlite:///{self.database}", lambda reader: reader.conversation(conversation)
+        )
         assert there is not None
         return there.state
 
@@ -141,7 +144,9 @@ class BotHost:
 
         def there() -> State | None:
             state = self.state(conversation)
-            return state if state.kind in kinds else None
+            if state.kind in kinds:
+                return state
+            return None
 
         return wait_until(there, seconds, f"thread {conversation} is not {kinds}: {self.log()[-3000:]}")
 

@@ -54,16 +54,16 @@ class DyingPlatform(ScriptPlatform):
         self._fate = fate
         super().__init__(journal, lambda _: None)
 
-    async def thread(self, *arguments: Any) -> str:  # type: ignore[override]
+    async def thread(self, *arguments: Any) -> str:
         return await self._fate.around(super().thread, *arguments)
 
-    async def post(self, *arguments: Any) -> str:  # type: ignore[override]
+    async def post(self, *arguments: Any) -> str:
         return await self._fate.around(super().post, *arguments)
 
-    async def update(self, *arguments: Any) -> str:  # type: ignore[override]
+    async def update(self, *arguments: Any) -> str:
         return await self._fate.around(super().update, *arguments)
 
-    async def file(self, *arguments: Any) -> str:  # type: ignore[override]
+    async def file(self, *arguments: Any) -> str:
         return await self._fate.around(super().file, *arguments)
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from bot.cards.card import Card
 from bot.clock import SystemClock
 from bot.conversation.person import Place
 from bot.platforms.script.adapter import ScriptPlatform
@@ -44,33 +46,38 @@ class Screen:
 class _Watched(ScriptPlatform):
     """Notes which lines belong to which message; the adapter itself only prints."""
 
-    def __init__(self, journal: Path, tell: object) -> None:
+    def __init__(self, journal: Path, tell: Callable[[str], None]) -> None:
         self._messages: dict[str, Seen] = {}
-        super().__init__(journal, tell)  # type: ignore[arg-type]
+        super().__init__(journal, tell)
 
     def adopt(self, before: _Watched) -> None:
+        """What was printed before is still there."""
         self._messages = before._messages
 
     def messages(self) -> list[Seen]:
+        """In order."""
         return list(self._messages.values())
 
-    async def post(self, place, card, key):  # type: ignore[no-untyped-def]
+    async def post(self, place: Place, card: Card, key: str) -> str:
+        """Print it, and note it."""
         message = await super().post(place, card, key)
         self._messages[message] = _as_seen(card)
         return message
 
-    async def update(self, place, message, card):  # type: ignore[no-untyped-def]
+    async def update(self, place: Place, message: str, card: Card) -> str:
+        """Print it, and note it."""
         message = await super().update(place, message, card)
         self._messages[message] = _as_seen(card)
         return message
 
-    async def file(self, place, name, content, key):  # type: ignore[no-untyped-def]
+    async def file(self, place: Place, name: str, content: bytes, key: str) -> str:
+        """Print it, and note it."""
         message = await super().file(place, name, content, key)
         self._messages[message] = Seen(name)
         return message
 
 
-def _as_seen(card):  # type: ignore[no-untyped-def]
+def _as_seen(card: Card) -> Seen:
     return Seen("\n".join(lines_of(card)), tuple(button.label for button in card.buttons))
 
 
