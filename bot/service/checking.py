@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -51,9 +52,17 @@ def examine(settings: BotSettings) -> list[Finding]:
 def _database(settings: BotSettings) -> Finding:
     try:
         path = location(settings.database_url)
-        if not path.exists():
-            return Finding("database", True, f"{path} will be made when the bot starts.")
-        return Finding("database", True, f"{path} at revision {check(path)}.")
+        if path.exists():
+            return Finding("database", True, f"{path} at revision {check(path)}.")
+        if settings.database is not None and not path.parent.is_dir():
+            return Finding(
+                "database", False, f"the folder {path.parent} is not there.", "Make it, or correct `database`."
+            )
+        place = next(folder for folder in path.parents if folder.exists())
+        if not (place.is_dir() and os.access(place, os.W_OK | os.X_OK)):
+            hint = "Give the bot's user write access, or name another state_dir."
+            return Finding("database", False, f"{path} cannot be made: {place} may not be written.", hint)
+        return Finding("database", True, f"{path} will be made when the bot starts.")
     except BotError as error:
         return Finding("database", False, error.message, error.hint)
 

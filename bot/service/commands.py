@@ -106,7 +106,10 @@ def upgrade(configured: _Configured) -> None:
     """Bring the database to this release. Stop the bot first, and keep a copy."""
     from bot.store.database import upgrade as upgrade_database
 
-    click.echo(upgrade_database(configured.settings.database_url))
+    settings = configured.settings
+    if settings.database is None:
+        settings.state_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+    click.echo(upgrade_database(settings.database_url))
 
 
 @main.command()

@@ -25,6 +25,7 @@ from bot.conversation.words.understand import Intent, understand
 from bot.conversation.words.vocabulary import Vocabulary
 from bot.errors import OutputTaken, StoreError
 from bot.platforms.contract import Clicked, Edited, Event, Platform, Receipt, Said
+from bot.service.output_folder import output_taken
 from bot.service.reading import command_of, where
 from bot.store.records import Conversation, Outcome, StoredEvent
 from bot.store.store import Store
@@ -250,7 +251,7 @@ def _check_output_is_free(unit: Unit, conversation: Conversation, answer: Prepar
     folder = answer.document.outputs.output_dir
     holder = unit.output_taken(conversation.state.request.runner, folder, conversation.id)
     if holder is not None:
-        raise OutputTaken("output_taken", f"Thread {holder} writes to {folder} already.", "Name another output folder.")
+        raise OutputTaken("output_taken", *output_taken(holder, folder))
 
 
 _COUNTED = {"analysis": "analysis", "plan": "plan", "manifest": "manifest", "report": "run"}

@@ -6,13 +6,23 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, get_args
 
 from bot.cards.amounts import size
 from bot.cards.texts import line
+from bot.conversation.state import Ended, Ending, State
+from bot.errors import BotError, NotFound
 from bot.settings import BotSettings
 from bot.store.records import HistoryQuery, HistoryRow
+from bot.store.sqlite import location
 from bot.store.store import look
+
+STATES = (
+    "open",
+    *(kind.model_fields["kind"].default for kind in get_args(State) if kind is not Ended),
+    *(ending.value for ending in Ending),
+)
+"""What a conversation can be asked for by."""
 
 
 def history_lines(settings: BotSettings, filters: Mapping[str, Any], *, as_json: bool) -> list[str]:
@@ -21,6 +31,11 @@ def history_lines(settings: BotSettings, filters: Mapping[str, Any], *, as_json:
         name: value.replace(tzinfo=UTC) if isinstance(value, datetime) else value for name, value in filters.items()
     }
     query = HistoryQuery(**utc)
+    if query.state and query.state not in STATES:
+        raise BotError("no_such_state", f"There is no state {query.state[:80]!r}.", f"There is {', '.join(STATES)}.")
+    path = location(settings.database_url)
+    if not path.exists():
+        raise NotFound("no_database", f"There is no database {path} yet.", "It is made when the bot starts.")
     rows = look(settings.database_url, lambda reader: reader.history(query))
     if as_json:
         return [json.dumps([asdict(row) for row in rows], indent=2, default=_plain)]

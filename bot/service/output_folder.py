@@ -22,6 +22,11 @@ def candidates(state: Preparing) -> Iterator[str]:
         yield str(proposed.parent / (name if number == 1 else f"{name}-{number}"))
 
 
+def output_taken(holder: int, folder: str) -> tuple[str, str]:
+    """What a person is told when another thread holds the folder: the sentence, and what to do."""
+    return f"Thread {holder} writes to {folder} already.", "Name another output folder."
+
+
 def _model_name(model: str) -> str:
     return _plain(PurePosixPath(model.rstrip("/")).name.partition("@")[0]) or "model"
 

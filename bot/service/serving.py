@@ -31,7 +31,8 @@ _STOP_SECONDS = 3
 def serve(settings: BotSettings) -> None:
     """Serve until TERM or INT. Raises BotError where the daemon cannot start."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    logging.getLogger("httpx").setLevel(logging.WARNING)  # a line for every question to a runner
+    for talkative in ("httpx", "alembic"):  # a line for every question to a runner, and for every plugin
+        logging.getLogger(talkative).setLevel(logging.WARNING)
     asyncio.run(_serve(settings))
 
 

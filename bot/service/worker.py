@@ -29,7 +29,7 @@ from bot.conversation.commands import (
 from bot.conversation.state import Preparing, State, Submitting, Trouble
 from bot.conversation.work import AskIntake, AskManifest, AskPlan, Submit, Task, Watch, work
 from bot.errors import BotError, NotFound, OutputTaken, RunnerAway, RunnerError, RunnerForeign, StoreError
-from bot.service.output_folder import candidates
+from bot.service.output_folder import candidates, output_taken
 from bot.service.pause import Backoff, pause
 from bot.service.runner_client import RunnerClient, Runners
 from bot.store.records import Conversation
@@ -134,28 +134,35 @@ class Worker:
     async def _until_answered(self, conversation: Conversation, task: Task) -> None:
         """Ask until there is an answer. A runner that is away is asked again; people see why it takes longer."""
         backoff = Backoff(_FIRST_SECONDS, _MOST_SECONDS)
-        while True:
-            try:
-                answer = await self._ask(conversation, task)
-                finished = True
-            except (RunnerAway, RunnerForeign) as error:
-                answer, finished = self._delayed(task, error), False
-            except RunnerError as error:
-                answer, finished = self._refused(task, error), True
-            except (StoreError, NotFound) as error:
-                log.error("conversation %s waits: %s", conversation.id, error.sentence())
-                answer, finished = None, False
-            if answer is not None:
-                try:
-                    await self._hear(conversation.id, answer)
-                except OutputTaken:
-                    continue  # the next question skips that folder
-                except StoreError as error:
-                    log.error("an answer for conversation %s waits: %s", conversation.id, error.sentence())
-                    finished = False
-            if finished:
-                return
+        while not await self._attempt(conversation, task):
             await pause(backoff.seconds())
+
+    async def _attempt(self, conversation: Conversation, task: Task) -> bool:
+        """Ask once, and tell the conversation. Whether that was all there is to do."""
+        answer: Command | None
+        try:
+            answer, finished = await self._ask(conversation, task), True
+        except (RunnerAway, RunnerForeign) as error:
+            answer, finished = self._delayed(task, error), False
+        except RunnerError as error:
+            answer, finished = self._refused(task, error), True
+        except StoreError as error:
+            log.error("conversation %s waits: %s", conversation.id, error.sentence())
+            return False
+        except Exception as error:
+            # People have to see that it goes on no further; it is tried again, since a restart would try it as well.
+            log.exception("the question for conversation %s failed", conversation.id)
+            answer, finished = self._delayed(task, _fault(error)), False
+        if answer is None:
+            return finished
+        try:
+            await self._hear(conversation.id, answer)
+        except OutputTaken:
+            return False  # asked again, the folder is seen to be taken: another one, or a sentence where it was named
+        except StoreError as error:
+            log.error("an answer for conversation %s waits: %s", conversation.id, error.sentence())
+            return False
+        return finished
 
     async def _ask(self, conversation: Conversation, task: Task) -> Command | None:
         state = conversation.state
@@ -194,14 +201,8 @@ class Worker:
         assert isinstance(state, Preparing)
         analysis = await self._kept(conversation, "analysis", ModelAnalysis)
         plan = await self._kept(conversation, "plan", QuantPlan)
-        refused: BotError | None = None
+        refused: RunnerError | None = None
         for folder in candidates(state):
-            holder = await self._taken(task.runner, folder, conversation.id)
-            if holder is not None:
-                refused = RunnerError(
-                    "output_taken", f"Thread {holder} writes to {folder} already.", "Name another output folder."
-                )
-                continue
             request = ManifestRequest(model_analysis=analysis, quant_plan=plan, output_dir=folder)
             try:
                 answer = await client.manifest(request)
@@ -210,7 +211,11 @@ class Worker:
                     raise
                 refused = error
                 continue
-            return Prepared(task.step, self._clock.now(), answer.run_manifest, answer.digest)
+            # The runner's own name of the folder: what was typed may be relative, or lead there by another way.
+            where = answer.run_manifest.outputs.output_dir
+            if (holder := await self._taken(task.runner, where, conversation.id)) is None:
+                return Prepared(task.step, self._clock.now(), answer.run_manifest, answer.digest)
+            refused = RunnerError("output_taken", *output_taken(holder, where))
         assert refused is not None
         raise refused
 
@@ -244,6 +249,13 @@ class Worker:
             return RunMissing(task.run, _trouble(error), self._clock.now())
         log.warning("run %s cannot be cancelled: %s", task.run, error.sentence())
         return None  # it has ended already; its own news say how
+
+
+def _fault(error: Exception) -> BotError:
+    about = " ".join(str(error).split())[:200]
+    return BotError(
+        "bot_fault", f"The bot failed here: {type(error).__name__}: {about}.", "It tries again; see its log."
+    )
 
 
 def _trouble(error: BotError) -> Trouble:
