@@ -52,6 +52,8 @@ def examine(settings: BotSettings) -> list[Finding]:
 def _database(settings: BotSettings) -> Finding:
     try:
         path = location(settings.database_url)
+        if path.exists() and not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK | os.X_OK)):
+            return Finding("database", False, f"{path} may not be written.", "Give the bot's user write access to it.")
         if path.exists():
             return Finding("database", True, f"{path} at revision {check(path)}.")
         if settings.database is not None and not path.parent.is_dir():

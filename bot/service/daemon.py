@@ -89,15 +89,18 @@ async def run(bot: Bot, platforms: Sequence[Platform], others: Sequence[Coroutin
 def _watch(bot: Bot, client: RunnerClient) -> RunnerWatch:
     name = client.name
 
+    followers = bot.worker.followers
+
     async def look(run: str) -> None:
-        await bot.worker.look(name, run)
+        await followers.look(name, run)
 
     async def look_at_all() -> None:
-        for run in bot.worker.watched(name):
-            await bot.worker.look(name, run)
+        bot.worker.wake(name)
+        for run in followers.runs_on(name):
+            await followers.look(name, run)
 
     async def away(error: BotError) -> None:
-        await bot.worker.silent(name, error)
+        await followers.silent(name, error)
 
     return RunnerWatch(client, on_run=look, on_connect=look_at_all, on_away=away)
 

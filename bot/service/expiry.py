@@ -20,13 +20,19 @@ KINDS = ("reviewing_analysis", "reviewing_plan", "reviewing_command", "failed")
 
 
 async def expire(store: Store, core: Core, clock: Clock, patience: timedelta) -> None:
-    """Look again and again, for ever."""
+    """Look again and again, for ever.
+
+    What is overdue has to be so at two looks: a clock that is corrected, as at the start of a host, ends nothing.
+    """
+    seen: set[tuple[int, int]] = set()
     while True:
         try:
-            before = clock.now() - patience
-            for conversation in await _overdue(store, before):
+            overdue = await _overdue(store, clock.now() - patience)
+            for conversation in overdue:
                 state = conversation.state
-                await core.answer(conversation.id, Expire(state.step, state.kind, clock.now()))
+                if (conversation.id, conversation.version) in seen:
+                    await core.answer(conversation.id, Expire(state.step, state.kind, clock.now()))
+            seen = {(conversation.id, conversation.version) for conversation in overdue}
         except StoreError as error:
             log.error("expiry waits: %s", error.sentence())
         await pause(_LOOK_SECONDS)

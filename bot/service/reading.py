@@ -5,7 +5,8 @@ from __future__ import annotations
 from bot.cards.card import Action, ActionKind
 from bot.conversation.commands import Approve, Cancel, Change, Command, Reject, Remark, Retry, Revise
 from bot.conversation.person import Place
-from bot.conversation.state import Failed, State, asked_at
+from bot.conversation.state import State, asked_at
+from bot.conversation.words.again import Again, wanted_again
 from bot.conversation.words.understand import Intent, understand
 from bot.conversation.words.vocabulary import Vocabulary
 from bot.platforms.contract import Clicked, Edited, Event, Said
@@ -36,15 +37,15 @@ def _click(event: Event, action: Action) -> Command | None:
     actor = (event.person, event.at, where(event.place))
     match action.kind:
         case ActionKind.APPROVE if action.checkpoint is not None:
-            return Approve(*actor, action.checkpoint, action.digest)
+            return Approve(*actor, action.checkpoint, action.digest, action.step)
         case ActionKind.REJECT:
-            return Reject(*actor, action.checkpoint, action.digest)
+            return Reject(*actor, action.checkpoint, action.digest, action.step)
         case ActionKind.CANCEL:
-            return Cancel(*actor)
+            return Cancel(*actor, action.step)
         case ActionKind.RETRY:
-            return Retry(*actor)
+            return Retry(*actor, action.step)
         case ActionKind.REVISE:
-            return Revise(*actor)
+            return Revise(*actor, action.step)
         case _:
             return None  # opening the edit form is the platform's own
 
@@ -64,19 +65,11 @@ def _words(event: Event, text: str, state: State, seen: str, vocabulary: Vocabul
         case Intent.CANCEL:
             return Cancel(*actor)
         case intent:
-            again = _again(text, state)
-            if again is not None:
-                return again(*actor)
-            return Remark(*actor, text[:_LONGEST_REMARK], intent is Intent.QUESTION)
-
-
-_RETRY = frozenset({"retry", "try again", "again", "once more", "please retry", "please try again"})
-_REVISE = frozenset({"back to the plan", "back to plan", "go back to the plan", "back", "revise"})
-
-
-def _again(text: str, state: State) -> type[Retry] | type[Revise] | None:
-    """Words that only mean something after a failure or an end."""
-    said = " ".join(text.lower().split()).strip(" .!")
-    if said in _RETRY and isinstance(state, Failed):
-        return Retry
-    return Revise if said in _REVISE else None
+            match wanted_again(text):
+                case Again.STEP:
+                    return Retry(*actor)
+                case Again.PLAN:
+                    return Revise(*actor)
+                case None:
+                    is_question = intent is Intent.QUESTION
+                    return Remark(*actor, text[:_LONGEST_REMARK], is_question, understood.unread)

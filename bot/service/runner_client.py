@@ -26,6 +26,7 @@ from schemas.api import (
     ManifestRequest,
     PlanAnswer,
     PlanRequest,
+    RunList,
     RunSubmission,
 )
 from schemas.digest import digest
@@ -145,6 +146,11 @@ class RunnerClient:
             raise self._connection.fail.strange(f"it answered with the run of another key, {run.id[:80]}")
         await self._check_digest("the run's manifest", submission.run_manifest, run.manifest_digest)
         return run
+
+    async def runs(self, limit: int = 200) -> list[Run]:
+        """The latest runs, newest first."""
+        path = f"/v1/runs?limit={limit}"
+        return (await self._connection.document("GET", path, RunList, self._seconds.document)).runs
 
     async def run(self, run: str) -> Run:
         """How a run stands."""

@@ -33,7 +33,14 @@ def serve(settings: BotSettings) -> None:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     for talkative in ("httpx", "alembic"):  # a line for every question to a runner, and for every plugin
         logging.getLogger(talkative).setLevel(logging.WARNING)
+    logging.getLogger("uvicorn.error").addFilter(_is_news)
     asyncio.run(_serve(settings))
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """A request that the end of the daemon broke off is no fault to be traced."""
+    error = record.exc_info[1] if record.exc_info else None
+    return not isinstance(error, asyncio.CancelledError)
 
 
 async def _serve(settings: BotSettings) -> None:

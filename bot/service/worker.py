@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Hashable
+from collections.abc import Hashable
 from typing import Any, TypeVar
 
 from pydantic import BaseModel
@@ -26,11 +26,12 @@ from bot.conversation.commands import (
     StepFailed,
     Submitted,
 )
-from bot.conversation.state import Preparing, State, Submitting, Trouble
+from bot.conversation.state import Preparing, State, Submitting
 from bot.conversation.work import AskIntake, AskManifest, AskPlan, Submit, Task, Watch, work
 from bot.errors import BotError, NotFound, OutputTaken, RunnerAway, RunnerError, RunnerForeign, StoreError
 from bot.service.output_folder import candidates, output_taken
 from bot.service.pause import Backoff, pause
+from bot.service.run_followers import FIRST_SECONDS, MOST_SECONDS, UNKNOWN_RUN, Hear, RunFollowers, trouble
 from bot.service.runner_client import RunnerClient, Runners
 from bot.store.records import Conversation
 from bot.store.store import Store
@@ -44,10 +45,6 @@ from schemas.runs import Run
 log = logging.getLogger(__name__)
 
 Kept = TypeVar("Kept", bound=BaseModel)
-Hear = Callable[[int, Command], Awaitable[None]]
-
-_FIRST_SECONDS, _MOST_SECONDS = 0.5, 30.0
-_UNKNOWN_RUN = frozenset({"no_such_run", "run_missing"})
 
 
 class Worker:
@@ -59,7 +56,8 @@ class Worker:
         self._clock = clock
         self._hear = hear
         self._tasks: dict[int, tuple[Hashable, asyncio.Task[None]]] = {}
-        self._watched: dict[tuple[str, str], int] = {}
+        self._back: dict[str, asyncio.Event] = {}
+        self.followers = RunFollowers(runners, clock, hear)
 
     async def resume(self) -> None:
         """Go on with everything that an earlier process left."""
@@ -71,12 +69,16 @@ class Worker:
         tasks = [task for _, task in self._tasks.values()]
         for task in tasks:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.gather(*tasks, self.followers.stop(), return_exceptions=True)
+
+    def wake(self, runner: str) -> None:
+        """A runner is back: whoever waits to ask it again does so now."""
+        self._back.pop(runner, asyncio.Event()).set()
 
     def consider(self, conversation: Conversation) -> None:
         """Do what the conversation's state asks for, and stop what an earlier state asked for."""
         task = work(conversation.state)
-        self._watch(conversation, task)
+        self.followers.follow(conversation.id, task)
         wanted: Hashable = None if task is None or (isinstance(task, Watch) and not task.cancel) else task
         current = self._tasks.get(conversation.id)
         if current is not None:
@@ -91,39 +93,6 @@ class Worker:
             self._tasks[conversation.id] = (wanted, running)
             running.add_done_callback(lambda done: self._forget(conversation.id, done))
 
-    def watched(self, runner: str) -> list[str]:
-        """The runs on a runner that conversations wait for."""
-        return [run for name, run in self._watched if name == runner]
-
-    async def look(self, runner: str, run_id: str) -> None:
-        """Ask how a run stands, and tell its conversation."""
-        conversation = self._watched.get((runner, run_id))
-        if conversation is None:
-            return
-        try:
-            news: Command = RunNews(await self._runners.get(runner).run(run_id), self._clock.now())
-        except RunnerError as error:
-            if error.code not in _UNKNOWN_RUN:
-                log.warning("run %s on %s: %s", run_id, runner, error.sentence())
-                return
-            news = RunMissing(run_id, _trouble(error), self._clock.now())
-        except (RunnerAway, RunnerForeign) as error:
-            news = RunSilent(run_id, _trouble(error), self._clock.now())
-        await self._hear(conversation, news)
-
-    async def silent(self, runner: str, error: BotError) -> None:
-        """Tell every conversation with a run there that no news come."""
-        for run_id in self.watched(runner):
-            conversation = self._watched.get((runner, run_id))
-            if conversation is not None:
-                await self._hear(conversation, RunSilent(run_id, _trouble(error), self._clock.now()))
-
-    def _watch(self, conversation: Conversation, task: Task | None) -> None:
-        for key in [key for key, watched in self._watched.items() if watched == conversation.id]:
-            del self._watched[key]
-        if isinstance(task, Watch):
-            self._watched[(task.runner, task.run)] = conversation.id
-
     def _forget(self, conversation: int, done: asyncio.Task[None]) -> None:
         current = self._tasks.get(conversation)
         if current is not None and current[1] is done:
@@ -133,9 +102,10 @@ class Worker:
 
     async def _until_answered(self, conversation: Conversation, task: Task) -> None:
         """Ask until there is an answer. A runner that is away is asked again; people see why it takes longer."""
-        backoff = Backoff(_FIRST_SECONDS, _MOST_SECONDS)
+        backoff = Backoff(FIRST_SECONDS, MOST_SECONDS)
         while not await self._attempt(conversation, task):
-            await pause(backoff.seconds())
+            if await pause(backoff.seconds(), self._back.setdefault(task.runner, asyncio.Event())):
+                backoff.reset()
 
     async def _attempt(self, conversation: Conversation, task: Task) -> bool:
         """Ask once, and tell the conversation. Whether that was all there is to do."""
@@ -145,7 +115,9 @@ class Worker:
         except (RunnerAway, RunnerForeign) as error:
             answer, finished = self._delayed(task, error), False
         except RunnerError as error:
-            answer, finished = self._refused(task, error), True
+            # A wrong token is an administrator's task: what waits goes on by itself when it is done.
+            away = error.code == "wrong_token"
+            answer, finished = (self._delayed(task, error), False) if away else (self._refused(task, error), True)
         except StoreError as error:
             log.error("conversation %s waits: %s", conversation.id, error.sentence())
             return False
@@ -202,7 +174,7 @@ class Worker:
         analysis = await self._kept(conversation, "analysis", ModelAnalysis)
         plan = await self._kept(conversation, "plan", QuantPlan)
         refused: RunnerError | None = None
-        for folder in candidates(state):
+        for folder in candidates(state, client.known_capabilities):
             request = ManifestRequest(model_analysis=analysis, quant_plan=plan, output_dir=folder)
             try:
                 answer = await client.manifest(request)
@@ -228,7 +200,14 @@ class Worker:
         manifest = await self._kept(conversation, "manifest", RunManifest)
         # The database's own name in the key: another bot on the same runner has conversations of the same numbers.
         key = f"{self._store.name}-{conversation.id}-{state.key}"
-        return await client.submit(RunSubmission(run_manifest=manifest, approvals=list(state.approvals), key=key))
+        try:
+            return await client.submit(RunSubmission(run_manifest=manifest, approvals=list(state.approvals), key=key))
+        except RunnerError:
+            # An earlier attempt may have been taken, and its answer lost. Only the runner's list says that it was not.
+            known = next((run for run in await client.runs() if run.key == key), None)
+            if known is None:
+                raise
+            return known
 
     async def _kept(self, conversation: Conversation, kind: str, model: type[Kept]) -> Kept:
         revision: Any = getattr(conversation.state, kind)
@@ -239,14 +218,14 @@ class Worker:
 
     def _delayed(self, task: Task, error: BotError) -> Command:
         if isinstance(task, Watch):
-            return RunSilent(task.run, _trouble(error), self._clock.now())
-        return Delayed(task.step, self._clock.now(), _trouble(error))
+            return RunSilent(task.run, trouble(error), self._clock.now())
+        return Delayed(task.step, self._clock.now(), trouble(error))
 
     def _refused(self, task: Task, error: RunnerError) -> Command | None:
         if not isinstance(task, Watch):
-            return StepFailed(task.step, self._clock.now(), _trouble(error))
-        if error.code in _UNKNOWN_RUN:
-            return RunMissing(task.run, _trouble(error), self._clock.now())
+            return StepFailed(task.step, self._clock.now(), trouble(error))
+        if error.code in UNKNOWN_RUN:
+            return RunMissing(task.run, trouble(error), self._clock.now())
         log.warning("run %s cannot be cancelled: %s", task.run, error.sentence())
         return None  # it has ended already; its own news say how
 
@@ -256,7 +235,3 @@ def _fault(error: Exception) -> BotError:
     return BotError(
         "bot_fault", f"The bot failed here: {type(error).__name__}: {about}.", "It tries again; see its log."
     )
-
-
-def _trouble(error: BotError) -> Trouble:
-    return Trouble(code=error.code, message=error.message, hint=error.hint)
