@@ -1,10 +1,10 @@
-"""The buttons of cards. A click says only an id, a checkpoint and a digest; the stored state decides what it means."""
+"""The buttons of cards. A click says only what its card showed; the stored state decides what it means."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bot.cards.card import Action, ActionKind, Button
+from bot.cards.card import Action, ActionKind, Button, ButtonStyle
 from bot.cards.texts import plain
 from bot.conversation.state import Checkpoint, State, asked_at
 from schemas.digest import short
@@ -17,20 +17,22 @@ class Buttons:
     conversation: int
     checkpoint: Checkpoint | None = None
     digest: str = ""
+    step: int = 0
 
     @classmethod
     def of(cls, conversation: int, state: State) -> Buttons:
         """For the card that a state shows."""
         asked = asked_at(state)
-        return cls(conversation, *asked) if asked else cls(conversation)
+        checkpoint, digest = asked or (None, "")
+        return cls(conversation, checkpoint, digest, state.step)
 
     def approve(self, label: str = "Approve", confirm: str = "") -> Button:
         """Yes to exactly what the card shows."""
         return Button(label=label, action=self._action(ActionKind.APPROVE), style="primary", confirm=confirm)
 
-    def edit(self) -> Button:
+    def edit(self, style: ButtonStyle = "plain") -> Button:
         """Opens the edit form."""
-        return Button(label="Edit", action=self._action(ActionKind.EDIT))
+        return Button(label="Edit", action=self._action(ActionKind.EDIT), style=style)
 
     def reject(self) -> Button:
         """No to the result."""
@@ -40,14 +42,16 @@ class Buttons:
         """Stops all of it."""
         return Button(label="Cancel", action=self._action(ActionKind.CANCEL), style="danger", confirm=confirm)
 
-    def retry(self) -> Button:
+    def retry(self, style: ButtonStyle = "primary") -> Button:
         """The failed step once more."""
-        return Button(label="Try again", action=self._action(ActionKind.RETRY), style="primary")
+        return Button(label="Try again", action=self._action(ActionKind.RETRY), style=style)
 
-    def revise(self) -> Button:
+    def revise(self, label: str = "Back to the plan", style: ButtonStyle = "plain") -> Button:
         """Back to the plan."""
-        return Button(label="Back to the plan", action=self._action(ActionKind.REVISE))
+        return Button(label=label, action=self._action(ActionKind.REVISE), style=style)
 
     def _action(self, kind: ActionKind) -> Action:
         digest = plain(short(self.digest))[:64]
-        return Action(kind=kind, conversation=self.conversation, checkpoint=self.checkpoint, digest=digest)
+        return Action(
+            kind=kind, conversation=self.conversation, checkpoint=self.checkpoint, digest=digest, step=self.step
+        )

@@ -112,16 +112,21 @@ class ActionKind(StrEnum):
 
 
 class Action(Document):
-    """What a click carries: an id, a checkpoint and the digest's beginning. The stored state decides what it means."""
+    """What a click carries: an id, a checkpoint, the digest's beginning and the step that its card showed, 0 for none.
+    The stored state decides what it means."""
 
     kind: ActionKind
     conversation: int
     checkpoint: Checkpoint | None = None
     digest: Annotated[str, Field(max_length=64)] = ""
+    step: Annotated[int, Field(ge=0)] = 0
 
     def encoded(self) -> str:
         """The action as one short string (under 100 characters), for a button's value."""
-        return f"ptq:{self.kind}:{self.conversation}:{self.checkpoint or ''}:{self.digest[:12]}"
+        return f"ptq:{self.kind}:{self.conversation}:{self.checkpoint or ''}:{self.digest[:12]}:{self.step}"
+
+
+ButtonStyle = Literal["primary", "danger", "plain"]
 
 
 class Button(Document):
@@ -129,12 +134,13 @@ class Button(Document):
 
     label: str
     action: Action
-    style: Literal["primary", "danger", "plain"] = "plain"
+    style: ButtonStyle = "plain"
     confirm: str = ""
 
 
 class Card(Document):
-    """One message of a thread. `outcome` stands in place of the buttons once it is decided: who, what and when.
+    """One message of a thread. `outcome` stands there once it is decided: who, what and when. Beside it, a card that
+    ended a request may have one button, which takes the request up again.
 
     `alternative` says the whole in one line, for notifications and screen readers. `mention` is pinged when the card is
     posted, and nobody else ever is.
@@ -161,7 +167,7 @@ class Attachment(Document):
 def decode_action(value: str) -> Action | None:
     """The action of a button's value, or None when this program did not make it."""
     parts = value.split(":")
-    if len(parts) != 5 or parts[0] != "ptq" or not parts[2].isdecimal() or len(parts[2]) > 15:
+    if len(parts) != 6 or parts[0] != "ptq" or not (_is_number(parts[2]) and _is_number(parts[5])):
         return None
     try:
         return Action(
@@ -169,6 +175,11 @@ def decode_action(value: str) -> Action | None:
             conversation=int(parts[2]),
             checkpoint=Checkpoint(parts[3]) if parts[3] else None,
             digest=parts[4],
+            step=int(parts[5]),
         )
     except ValueError:
         return None
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) <= 15

@@ -24,26 +24,31 @@ _FILES = 12
 _VARIABLES = 30
 
 
-def command_card(conversation: int, state: ReviewingCommand, manifest: RunManifest) -> Card:
-    """The command letter by letter, and all that a yes is bound to. `state.because` says why it is offered again."""
+def command_card(conversation: int, state: ReviewingCommand, manifest: RunManifest, approvers: str = "") -> Card:
+    """The command letter by letter, and all that a yes is bound to. `state.because` says why it is offered again.
+
+    `approvers` is the sentence of who may approve it; empty where that needs no saying.
+    """
     buttons = Buttons.of(conversation, state)
     shown = exact(shlex.join(manifest.argv))
     output = manifest.outputs.output_dir
     where = f" on {plain(state.request.runner)}" if state.request.runner else ""
     run_it = buttons.approve("Run it", confirm=line(f"This starts the run{where}. It writes to {plain(output)}.", 280))
     name = last_part(manifest.inputs.model_path)
+    asked = f"{QUESTION} {approvers}".strip()
     return make_card(
         QUESTION,
         Tone.WAITING,
         [
             *because_notes(state.because),
+            *notes("Who decides", [note(Severity.WARNS, approvers)] if approvers else ()),
             command_line(shown.text, state.manifest.digest),
             *notes("Look closely", _doubts(state, manifest, shown)),
             _bound(state, manifest),
             *_variables(manifest),
-            paragraph(f"Checkpoint 3 of 4: {QUESTION[0].lower()}{QUESTION[1:]}"),
+            paragraph(f"Checkpoint 3 of 4: {asked[0].lower()}{asked[1:]}"),
         ],
-        f"{QUESTION} It quantizes {name} to {line(state.plan.scheme, 60)} and writes to {line(output, 120)}.",
+        f"{asked} It quantizes {name} to {line(state.plan.scheme, 60)} and writes to {line(output, 120)}.",
         buttons=(run_it, buttons.edit(), buttons.cancel()),
     )
 

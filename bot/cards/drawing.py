@@ -2,7 +2,7 @@
 
 Slots are named "{analysis|plan|command|run|result}:{step}"; a file of the same step adds ":file". Where somebody other
 than the requester, or time, ends a request, the requester is told in "result:{step}:end". At any time only the front
-slot of the state has buttons.
+slot of the state has buttons; where a request has ended, its last card offers the way back.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from bot.cards.analysis import analysis_card
 from bot.cards.blocks import mentioned
 from bot.cards.card import Attachment, Card
 from bot.cards.command import command_card
-from bot.cards.ending import ending_card
+from bot.cards.ending import ending_buttons, ending_card
 from bot.cards.failure import failure_card
 from bot.cards.outcome import decided, outcome_in_words
 from bot.cards.plan import plan_card
@@ -82,6 +82,7 @@ class _Move:
     shown: Look
     at: datetime
     patience: timedelta | None
+    approvers: str
 
 
 def draw(
@@ -93,13 +94,15 @@ def draw(
     shown: Look,
     at: datetime,
     patience: timedelta | None = None,
+    approvers: str = "",
 ) -> list[Drawn]:
     """All slots that this transition changes: the card it left first, then the new ones, then files.
 
     A card that would look as before is left out. A new card mentions the requester when somebody else decided, when
-    the run ended, or when time ended the request. `patience` is how long a card waits for people, where it is known.
+    the run ended, or when time ended the request. `patience` is how long a card waits for people, where it is known;
+    `approvers` the sentence of who may approve the command that `after` asks about, empty where it needs no saying.
     """
-    move = _Move(conversation_id, before, after, verdict, documents, shown, at, patience)
+    move = _Move(conversation_id, before, after, verdict, documents, shown, at, patience, approvers)
     cards = _cards(move)
     left = _left(move, {slot for slot, _ in cards})
     asked = asked_at(after)
@@ -172,7 +175,7 @@ def _review(move: _Move, state: ReviewingAnalysis | ReviewingPlan | ReviewingCom
         case ReviewingPlan() if documents.plan is not None:
             return plan_card(number, state, documents.plan)
         case ReviewingCommand() if documents.manifest is not None:
-            return command_card(number, state, documents.manifest)
+            return command_card(number, state, documents.manifest, move.approvers)
         case _:
             return absent_card(number, state)
 
@@ -197,18 +200,27 @@ def _run_that_ended(move: _Move) -> Run | None:
     """The run that this transition ends, whether or not it is known how; None for all other transitions."""
     state = move.after
     over = isinstance(state, ReviewingResult | Ended) or (isinstance(state, Failed) and state.stage is Stage.RUN)
-    entered = move.before is None or isinstance(move.before, Submitting | Running)
+    entered = move.before is None or isinstance(move.before, Submitting | Running) or _found_again(move)
     return state.run if over and entered and isinstance(state, ReviewingResult | Ended | Failed) else None
+
+
+def _found_again(move: _Move) -> bool:
+    """Whether a run that was given up is taken up: nobody did that, and it is a step of its own."""
+    return isinstance(move.before, Failed) and move.verdict is None and move.after.step > move.before.step
 
 
 def _closed_run(move: _Move) -> list[tuple[str, Card]]:
     run = _run_that_ended(move)
-    return [(f"run:{move.after.step}", run_closed_card(move.after, run))] if run else []
+    if run is None:
+        return []
+    # What was found again has its message since it was handed over.
+    step = move.before.step if move.before and _found_again(move) else move.after.step
+    return [(f"run:{step}", run_closed_card(move.after, run))]
 
 
 def _ending(move: _Move, state: Ended) -> list[tuple[str, Card]]:
     """The end as a message of its own: after a run, and for a requester who did not end it. Else the card says it."""
-    card = ending_card(state, move.patience)
+    card = ending_card(move.conversation, state, move.patience)
     if _run_that_ended(move) is not None:
         return [*_closed_run(move), (f"result:{state.step}", card)]
     if move.before is None or state.by is None or state.by.id != state.requester.id:
@@ -218,11 +230,27 @@ def _ending(move: _Move, state: Ended) -> list[tuple[str, Card]]:
 
 def _left(move: _Move, drawn: set[str]) -> list[tuple[str, Card]]:
     """The card that the transition leaves behind, without its buttons and with what became of it."""
-    slot = front_slot(move.before) if move.before else None
+    slot = _slot_with_buttons(move)
     card = move.shown(slot) if slot and slot not in drawn else None
     if slot is None or card is None or (card.outcome and not card.buttons):
         return []
-    return [(slot, decided(card, outcome_in_words(move.verdict, move.after, move.at, move.patience)))]
+    # Where no message of its own tells the end, this card is the last one, and leads back.
+    last = isinstance(move.after, Ended) and not any(one.startswith("result:") for one in drawn)
+    buttons = ending_buttons(move.conversation, move.after) if last and isinstance(move.after, Ended) else ()
+    return [(slot, decided(card, outcome_in_words(move.verdict, move.after, move.at, move.patience), buttons))]
+
+
+def _slot_with_buttons(move: _Move) -> str | None:
+    """Where the state that is left shows its buttons. An end shows them on its last card, whichever that was."""
+    before = move.before
+    if not isinstance(before, Ended):
+        return front_slot(before) if before else None
+    kinds = (f"result:{before.step}:end", *(f"{kind}:{before.step}" for kind in _KINDS))
+    return next((slot for slot in kinds if (card := move.shown(slot)) is not None and card.buttons), None)
+
+
+_KINDS = ("result", "run", "command", "plan", "analysis")
+"""What slots show, the last step first."""
 
 
 def _with_mention(move: _Move, cards: list[tuple[str, Card]]) -> list[tuple[str, Card]]:
@@ -230,6 +258,7 @@ def _with_mention(move: _Move, cards: list[tuple[str, Card]]) -> list[tuple[str,
     ended_by_time = isinstance(move.after, Ended) and move.after.by is None
     by_another = move.verdict is not None and move.verdict.by.id != move.after.requester.id
     after_run = isinstance(move.before, Running) and not isinstance(move.after, Running)
+    after_run = after_run or _found_again(move)
     ping = by_another or ended_by_time or after_run or _run_that_ended(move) is not None
     told = []
     for slot, card in cards:
@@ -272,6 +301,16 @@ def _report_file(move: _Move) -> list[Drawn]:
         return []
     # There is one report for each run, so it has the number of its run.
     number = move.after.revisions.get("run", 1)
-    told = f"{result.FILE}: how the result of run {run.id} was verified"
+    told = f"{result.FILE}: {_about_report(move.after, run)}"
     found = Attachment(name=result.FILE, artifact="report", number=number, alternative=told)
     return [Drawn(f"result:{move.after.step}:file", found)]
+
+
+def _about_report(state: State, run: Run) -> str:
+    if isinstance(state, Failed) and not state.unresolved:
+        return f"why the run {run.id} failed"
+    return (
+        f"how the result of run {run.id} was verified"
+        if isinstance(state, ReviewingResult)
+        else f"what is known of run {run.id}"
+    )

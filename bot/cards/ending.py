@@ -6,7 +6,8 @@ from datetime import timedelta
 
 from bot.cards import amounts
 from bot.cards.blocks import fields, make_card, paragraph
-from bot.cards.card import Card, Tone
+from bot.cards.buttons import Buttons
+from bot.cards.card import Button, Card, Tone
 from bot.cards.outcome import within
 from bot.cards.run import took
 from bot.cards.texts import last_part, plain, who
@@ -14,13 +15,17 @@ from bot.conversation.person import Person
 from bot.conversation.state import Ended, Ending
 
 _AGAIN = 'To take it up again, say "back to the plan" here; every later approval is asked for again.'
+_BY_BUTTON = "It can be taken up again; every later approval is asked for again."
 
 
-def ending_card(state: Ended, patience: timedelta | None = None, mention: Person | None = None) -> Card:
+def ending_card(
+    conversation: int, state: Ended, patience: timedelta | None = None, mention: Person | None = None
+) -> Card:
     """How a request ended, who ended it, and what is left of it."""
     name = last_part(state.request.model)
     told = _told(state, patience)
     run, output = state.run, state.manifest.output_dir if state.manifest else None
+    buttons = ending_buttons(conversation, state)
     tone = Tone.GOOD if state.ending is Ending.ACCEPTED else Tone.CLOSED
     return make_card(
         f"{state.ending.capitalize()}: {name}",
@@ -33,11 +38,21 @@ def ending_card(state: Ended, patience: timedelta | None = None, mention: Person
                 ("Run", run.id if run else None),
                 ("Took", took(run) if run else None),
             ),
-            paragraph(_AGAIN),
+            paragraph(_BY_BUTTON if buttons else _AGAIN),
         ],
         f"{name}: {told}",
+        buttons=buttons,
         mention=mention,
     )
+
+
+def ending_buttons(conversation: int, state: Ended) -> tuple[Button, ...]:
+    """The way back from an end. None where the result was accepted: that is what was wanted."""
+    if state.ending is Ending.ACCEPTED:
+        return ()
+    # Without an analysis there is no plan to go back to: the model is read again.
+    label = "Back to the plan" if state.analysis is not None else "Take it up again"
+    return (Buttons.of(conversation, state).revise(label),)
 
 
 def _told(state: Ended, patience: timedelta | None) -> str:

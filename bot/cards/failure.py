@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
+import re
+
 from bot.cards import amounts
 from bot.cards.blocks import fields, log_part, make_card, note, notes, paragraph
 from bot.cards.buttons import Buttons
 from bot.cards.card import Block, Button, Card, Note, Tone
-from bot.cards.run import PHASES, is_unknown, took
+from bot.cards.run import PHASES, took
 from bot.cards.texts import last_part, line, plain
 from bot.conversation.person import Person
-from bot.conversation.state import Failed, Stage, Trouble
+from bot.conversation.sentences import about_output, what_failed
+from bot.conversation.state import Failed, Stage
 from schemas.artifacts.plan import Severity
+from schemas.artifacts.report import FailureClass
 from schemas.runs import Run
 
-TITLES = {
-    Stage.INTAKE: "The model could not be analysed",
-    Stage.PLAN: "No plan could be made",
-    Stage.MANIFEST: "The exact command could not be prepared",
-    Stage.SUBMISSION: "The runner did not take the run",
-    Stage.RUN: "The run failed",
-}
-"""What failed, in words."""
-
 _CHECKS = 6
+_SENTENCE = 20  # letters from which on a text stands for itself
 
 _AGAIN = {
     Stage.INTAKE: "Try again reads the model once more. To take another model or runner, press Edit or say so.",
@@ -31,36 +27,92 @@ _AGAIN = {
     Stage.SUBMISSION: "Try again offers the command again; it needs a new yes.",
     Stage.RUN: "Nothing is run again by itself. Try again offers the command again; it needs a new yes.",
 }
+_OTHER_FOLDER = "Press Edit to name another folder, or say so: output my-folder. Try again takes the same folder."
+_CHANGE_FIRST = (
+    "Nothing is run again by itself. Back to the plan keeps the analysis and lets you change what stopped the run. "
+    "Try again offers the same command again; it needs a new yes."
+)
+_UNKNOWN = (
+    "Its outcome is not known. It is not run again by itself: look at its output first. "
+    "If the runner finds the run again, it is taken up here."
+)
+
+_NEEDS_CHANGE = frozenset(
+    {FailureClass.MEMORY, FailureClass.CONFIGURATION, FailureClass.COMPATIBILITY, FailureClass.QUANTIZATION}
+)
+"""Failures that the same command would meet again: something has to be different."""
+
+_PROTOCOL = re.compile(r'\s*\{\s*"ptq"\s*:')
+"""What the run's program tells the runner, line by line, on the same output. It says nothing to people."""
 
 
 def failure_card(conversation: int, state: Failed, mention: Person | None = None) -> Card:
-    """What failed, its class and cause, the evidence, and what to do next."""
-    title = TITLES[state.stage]
-    unknown = state.stage is Stage.RUN and is_unknown(state)
-    if unknown:
-        title = "Not known: what became of this run"
-    back = " Back to the plan keeps the analysis." if state.plan is not None else ""
+    """What failed, its class and cause, the evidence, and what to do next. Nothing is said twice."""
+    title = what_failed(state)
+    name = last_part(state.request.model)
+    told = _Told()
     return make_card(
-        f"{title}: {last_part(state.request.model)}",
+        f"{title}: {name}",
         Tone.BAD,
         [
-            paragraph(state.trouble.message),
-            *(_run_facts(state.run, state.trouble, unknown=unknown) if state.run else [_facts(state)]),
-            *_evidence(state),
-            *notes("What to do next", _actions(state)),
-            paragraph(f"{_AGAIN[state.stage]}{back}"),
+            paragraph(told.first(state.trouble.message)),
+            *(_run_facts(state.run, told, unknown=state.unresolved) if state.run else [_facts(state)]),
+            *_evidence(state, told),
+            *notes("What to do next", _actions(state, told)),
+            paragraph(_what_buttons_do(state)),
         ],
-        f"{title}: {last_part(state.request.model)}. {line(state.trouble.sentence().removeprefix(f'{title}: '), 180)}",
+        f"{title}: {name}. {line(state.trouble.sentence().removeprefix(f'{title}: '), 180)}",
         buttons=_buttons(conversation, state),
         mention=mention,
     )
 
 
+class _Told:
+    """What the card says already."""
+
+    def __init__(self) -> None:
+        self._said: list[str] = []
+
+    def first(self, text: str) -> str:
+        """The text, which counts as said from now on."""
+        self._said.append(_bare(text))
+        return text
+
+    def has(self, text: str) -> bool:
+        """Whether it was said already; a few letters are a part of anything, so those count only where they are all."""
+        bare = _bare(text)
+        return not bare or any(bare == said or (len(bare) >= _SENTENCE and bare in said) for said in self._said)
+
+
+def _bare(text: str) -> str:
+    return " ".join(text.lower().split()).rstrip(".")
+
+
 def _buttons(conversation: int, state: Failed) -> tuple[Button, ...]:
+    """What most likely helps comes first."""
     buttons = Buttons.of(conversation, state)
-    # Without an analysis there is no plan to go back to: only the request itself can be changed.
-    second = buttons.revise() if state.analysis is not None else buttons.edit()
-    return (buttons.retry(), second, buttons.cancel())
+    if about_output(state):
+        return (buttons.edit("primary"), buttons.retry("plain"), buttons.cancel())
+    if state.analysis is None:
+        # There is no plan to go back to: only the request itself can be changed.
+        return (buttons.retry(), buttons.edit(), buttons.cancel())
+    if _needs_change(state):
+        return (buttons.revise(style="primary"), buttons.retry("plain"), buttons.cancel())
+    return (buttons.retry(), buttons.revise(), buttons.cancel())
+
+
+def _needs_change(state: Failed) -> bool:
+    report = state.run.report if state.run else None
+    return report is not None and report.failure in _NEEDS_CHANGE
+
+
+def _what_buttons_do(state: Failed) -> str:
+    if about_output(state):
+        return _OTHER_FOLDER
+    if _needs_change(state):
+        return _CHANGE_FIRST
+    back = " Back to the plan keeps the analysis." if state.analysis is not None else ""
+    return f"{_AGAIN[state.stage]}{back}"
 
 
 def _facts(state: Failed) -> Block:
@@ -73,17 +125,14 @@ def _facts(state: Failed) -> Block:
     )
 
 
-def _run_facts(run: Run, trouble: Trouble, *, unknown: bool) -> list[Block]:
+def _run_facts(run: Run, told: _Told, *, unknown: bool) -> list[Block]:
     report, progress = run.report, run.progress
     cause = report.cause if report else run.reason
-    first: list[Block] = []
-    if unknown:
-        first.append(paragraph("Its outcome is not known. It is not run again by itself: look at its output first."))
     return [
-        *first,
+        *([paragraph(_UNKNOWN)] if unknown else ()),
         fields(
             ("Class", report.failure if report else None),
-            ("Cause", None if cause in trouble.message else cause),
+            ("Cause", None if told.has(cause) else told.first(cause)),
             ("Exit status", _exit_status(run.exit_code)),
             ("Reached", f"{progress.percent:.0f} %, {PHASES[progress.phase]}"),
             ("Took", took(run)),
@@ -100,17 +149,22 @@ def _exit_status(code: int | None) -> str | None:
     return f"{code} (signal {-code})" if code < 0 else str(code)
 
 
-def _evidence(state: Failed) -> tuple[Block, ...]:
+def _evidence(state: Failed, told: _Told) -> tuple[Block, ...]:
+    """The output as it was, without what was said already and without the program's own protocol."""
     report = state.run.report if state.run else None
-    return log_part(report.evidence) if report else ()
+    if report is None:
+        return ()
+    told_below = {f"{one.name}: {one.detail}" for one in report.checks}
+    lines = [one for one in report.evidence if not _PROTOCOL.match(one) and one not in told_below]
+    return log_part([one for one in lines if not one.strip() or not told.has(one)])
 
 
-def _actions(state: Failed) -> list[Note]:
+def _actions(state: Failed, told: _Told) -> list[Note]:
     report = state.run.report if state.run else None
-    told = [state.trouble.hint, *(report.next_actions if report else ())]
-    failed = [one for one in report.checks if one.outcome == "failed"] if report else []
-    checks = [note(Severity.WARNS, f"{one.name}: {one.detail}") for one in failed]
-    actions = [note(Severity.INFORMS, action) for action in dict.fromkeys(told) if action.strip()]
+    hints = [state.trouble.hint, *(report.next_actions if report else ())]
+    failed = [one for one in report.checks if one.outcome == "failed" and not told.has(one.detail)] if report else []
+    checks = [note(Severity.WARNS, f"{one.name}: {told.first(one.detail)}") for one in failed]
+    actions = [note(Severity.INFORMS, told.first(action)) for action in hints if not told.has(action)]
     left = len(checks) - _CHECKS
     more = [note(Severity.WARNS, f"{amounts.count(left, 'more check')} failed.")] if left > 0 else []
     return [*checks[:_CHECKS], *more, *actions]

@@ -184,7 +184,7 @@ def _same(field: FormField, parsed: Parsed, filled: Parsed) -> bool:
     return parsed == filled
 
 
-_MAY_BE_EMPTY = frozenset({"min_kv_scale", "exclude_layers", "layer_quant_config", "algorithm"})
+_MAY_BE_EMPTY = frozenset({"revision", "min_kv_scale", "exclude_layers", "layer_quant_config", "algorithm"})
 
 
 def _may_not_be_empty(differing: Mapping[str, Parsed], name: str) -> bool:

@@ -6,20 +6,34 @@ from datetime import datetime, timedelta
 
 from bot.cards import amounts
 from bot.cards.blocks import ALTERNATIVE_LENGTH
-from bot.cards.card import Card, Tone
+from bot.cards.card import Button, Card, Tone
 from bot.cards.changes import changes_in_words
 from bot.cards.texts import line, plain, who
 from bot.conversation.decision import Verb, Verdict
-from bot.conversation.state import Analysing, Checkpoint, Ended, Ending, Planning, Preparing, State
+from bot.conversation.state import (
+    Analysing,
+    Checkpoint,
+    Ended,
+    Ending,
+    Planning,
+    Preparing,
+    ReviewingResult,
+    Running,
+    State,
+)
 
 
-def decided(card: Card, outcome: str) -> Card:
-    """The same card after it was decided: the same body, no buttons, the outcome in their place."""
-    told = line(outcome, 600)
+def decided(card: Card, outcome: str, buttons: tuple[Button, ...] = ()) -> Card:
+    """The same card after it was decided: the same body, with the outcome in place of the buttons that asked.
+
+    A card that ended a request keeps its outcome and adds what came after; `buttons` lead back from an end.
+    """
+    after = f"{card.outcome}; {outcome[:1].lower()}{outcome[1:]}" if card.outcome and outcome else outcome
+    told = line(after or card.outcome, 600)
     return card.model_copy(
         update={
             "tone": Tone.CLOSED,
-            "buttons": (),
+            "buttons": buttons,
             "outcome": told,
             "alternative": line(f"{told}. {card.title}" if told else card.title, ALTERNATIVE_LENGTH),
         }
@@ -35,6 +49,8 @@ def outcome_in_words(verdict: Verdict | None, after: State, at: datetime, patien
             return f"Expired {amounts.moment(at)}: nobody decided {within(patience)}"
         by = f" by {who(after.by)}" if after.by else ""
         return f"{_ENDINGS[after.ending]}{by}, {amounts.moment(at)}"
+    if isinstance(after, Running | ReviewingResult):
+        return "Outdated: the runner found the run again"
     because = plain(after.because) if isinstance(after, Analysing | Planning | Preparing) else ""
     return f"Outdated: {because or 'a newer card follows'}"
 

@@ -10,7 +10,7 @@ from bot.cards.blocks import fields, make_card, meter, note, notes, paragraph, t
 from bot.cards.buttons import Buttons
 from bot.cards.card import Block, Button, Card, Fields, Meter, Tone
 from bot.cards.texts import cut, last_part, line, plain, who
-from bot.conversation.state import Base, Failed, Running, Submitting, Trouble
+from bot.conversation.state import Base, Running, Submitting, Trouble
 from schemas.artifacts.plan import Severity
 from schemas.runs import Phase, Progress, Run, RunState
 
@@ -92,11 +92,6 @@ def run_closed_card(state: Base, run: Run) -> Card:
         f"Run of {_what(state, run.scheme)}: {when}.",
         outcome=f"{when[0].upper()}{when[1:]}",
     )
-
-
-def is_unknown(state: Failed) -> bool:
-    """Whether a run was given up without knowing what became of it."""
-    return state.run is not None and (state.run.state is RunState.LOST or not state.run.state.ended)
 
 
 def took(run: Run) -> str | None:

@@ -85,6 +85,7 @@ def failed(state: State, stage: Stage, trouble: Trouble) -> Failed:
         plan=have.plan,
         manifest=have.manifest,
         run=have.run,
+        cancelled_by=getattr(state, "cancelled_by", None),
     )
 
 
@@ -102,6 +103,7 @@ def _analysed(state: Analysing, answer: Analysed) -> ReviewingAnalysis:
             digest=answer.digest,
             remote_code=model.trust_remote_code or bool(model.remote_code),
             proposed_output=answer.proposed_output,
+            exclude_defaults=tuple(answer.document.quantization_targets.exclude_defaults),
         ),
     )
 

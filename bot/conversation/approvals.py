@@ -31,11 +31,9 @@ _WHERE_CHARACTERS = 500
 
 def approve(state: State, command: Approve, policy: Policy) -> Decision:
     """A yes. It counts for exactly the document that the person saw, and only from who may give it."""
-    if refusal := seen.against(state, command.checkpoint, command.digest):
+    if refusal := seen.against(state, command.checkpoint, command.digest, command.step):
         return refusal
-    runs_code = isinstance(state, ReviewingCommand) and state.plan.remote_code
-    facts = Facts(state.requester, remote_code=runs_code)
-    if reason := policy.against(command.by, Right(command.checkpoint.value), facts):
+    if reason := policy.against(command.by, Right(command.checkpoint.value), _facts(state)):
         return refuse("not_allowed", reason)
     match state:
         case ReviewingAnalysis():
@@ -56,7 +54,7 @@ def approve(state: State, command: Approve, policy: Policy) -> Decision:
 
 def reject(state: State, command: Reject, policy: Policy) -> Decision:
     """A no. It rejects a result; at the other checkpoints it decides nothing, since nobody knows yet what instead."""
-    if refusal := seen.against(state, command.checkpoint, command.digest):
+    if refusal := seen.against(state, command.checkpoint, command.digest, command.step):
         return refusal
     if not isinstance(state, ReviewingResult):
         return refuse("what_instead", "What shall be different? Nothing was decided.", sayable(state))
@@ -66,6 +64,12 @@ def reject(state: State, command: Reject, policy: Policy) -> Decision:
     return Proceed(ended(state, Ending.REJECTED, command.at, command.by), verdict)
 
 
+def who_may_run(state: State, policy: Policy) -> str:
+    """The sentence of who may approve the command that a state asks about; empty where its requester alone may, as
+    with all that is asked, and where no command is asked about."""
+    return policy.who_may(Right.COMMAND, _facts(state)) if isinstance(state, ReviewingCommand) else ""
+
+
 def signed(person: Person) -> str:
     """A person as approvals name them: "Ada (slack:U1)". A long name is cut; the id stays whole as far as it fits."""
     suffix = f" ({person.id})"
@@ -73,6 +77,11 @@ def signed(person: Person) -> str:
     if not person.name or room < 1:
         return person.id[:_BY_CHARACTERS]
     return f"{person.name[:room]}{suffix}"
+
+
+def _facts(state: State) -> Facts:
+    """What the right to say yes depends on."""
+    return Facts(state.requester, remote_code=isinstance(state, ReviewingCommand) and state.plan.remote_code)
 
 
 def _approval(command: Approve, checkpoint: ApprovedCheckpoint, whole_digest: str) -> Approval:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from pydantic import JsonValue
-
 from bot.conversation import remote_code, seen
 from bot.conversation.commands import Change
 from bot.conversation.decision import Decision, Proceed, Refuse, Verb, Verdict
 from bot.conversation.policy import Facts, Policy, Right
-from bot.conversation.reached import Stop, going_back
+from bot.conversation.reached import Stop, going_back, reached
 from bot.conversation.request import Changes, Request
 from bot.conversation.sentences import refuse, standing
 from bot.conversation.state import (
@@ -22,8 +20,11 @@ from bot.conversation.state import (
     Submitting,
     asked_at,
 )
+from bot.conversation.wording import changes_in_words, shortened, some
+from schemas.artifacts.plan import PlanChoices
 
 _SAID_CHARACTERS = 300
+_LAYERS = 5
 
 
 def change(state: State, command: Change, policy: Policy) -> Decision:
@@ -95,17 +96,32 @@ def unknown_runner(named: str, policy: Policy) -> Refuse:
 
 def _proceed(state: State, command: Change, request: Request) -> Proceed:
     first = touched(state.request, request)
-    said = in_words(command.changes)
+    said = shortened(changes_in_words(command.changes), _SAID_CHARACTERS)
+    replaced = _replaced(state, command.changes)
     if _only_later(state, first, request):
         # Nothing that was shown is touched: the card stays open, so the record names no checkpoint that was decided.
         kept = state.model_copy(update={"request": request})
-        told = f"Noted for the {'plan' if first is Stop.PLAN else 'command'}: {said}."
+        told = f"Noted for the {'plan' if first is Stop.PLAN else 'command'}: {said}.{replaced}"
         return Proceed(kept, Verdict(Verb.CHANGED, command.by, changes=command.changes), told)
     # Whoever takes up an ended conversation sees the plan again, whatever was changed.
     following = going_back(state, request, min(first, Stop.PLAN) if isinstance(state, Ended) else first)
     checkpoint, digest = asked_at(state) or (None, "")
     verdict = Verdict(Verb.CHANGED, command.by, checkpoint, digest, command.changes)
-    return Proceed(following, verdict, f"{_AGAIN[following.kind]}, with {said}.")
+    return Proceed(following, verdict, f"{_AGAIN[following.kind]}, with {said}.{replaced}")
+
+
+def _replaced(state: State, changes: Changes) -> str:
+    """What people rarely know when they name layers to exclude: theirs count instead of the engine's, not beside."""
+    if "exclude_layers" not in changes.choices:
+        return ""
+    what = "the engine's defaults"
+    if (analysis := reached(state).analysis) is not None:
+        excluded = PlanChoices.model_validate(changes.choices).exclude_layers or []
+        lost = [layer for layer in analysis.exclude_defaults if layer not in excluded]
+        if not lost:
+            return ""
+        what = f"{what} {some(lost, _LAYERS)}"
+    return f" This replaces {what}; the plan will say what that means."
 
 
 _AGAIN = {
@@ -127,23 +143,3 @@ def _only_later(state: State, first: Stop, request: Request) -> bool:
             return first > Stop.PLAN
         case _:
             return False
-
-
-def in_words(changes: Changes) -> str:
-    """Changes as a person reads them: "global_scheme fp8, algorithm none"."""
-    said = ", ".join(f"{name} {_value(value)}" for name, value in changes.flat().items())
-    return said if len(said) <= _SAID_CHARACTERS else f"{said[: _SAID_CHARACTERS - 3]}..."
-
-
-def _value(value: JsonValue) -> str:
-    match value:
-        case None:
-            return "none"
-        case bool():
-            return "yes" if value else "no"
-        case dict():
-            return "; ".join(f"{name} {_value(one)}" for name, one in value.items()) or "nothing"
-        case list():
-            return "; ".join(_value(one) for one in value) or "nothing"
-        case _:
-            return str(value)

@@ -28,11 +28,12 @@ class Approve(Human):
     """Yes to what was shown. `digest` is that of the card which the person saw, or its first 12 digits or more.
 
     Words carry the digest of the latest card that had been delivered when they were said; empty when there was none,
-    which approves nothing.
+    which approves nothing. `step` is that of the card whose button was clicked; 0 for words, which have none.
     """
 
     checkpoint: Checkpoint
     digest: str
+    step: int = 0
 
 
 @dataclass(frozen=True)
@@ -45,33 +46,42 @@ class Change(Human):
 
 @dataclass(frozen=True)
 class Reject(Human):
-    """No. At the last checkpoint it rejects the result; before, it asks the person what to change."""
+    """No. At the last checkpoint it rejects the result; before, it asks the person what to change. `step` as for
+    Approve."""
 
     checkpoint: Checkpoint | None = None
     digest: str = ""
+    step: int = 0
 
 
 @dataclass(frozen=True)
 class Cancel(Human):
-    """Stop all of it."""
+    """Stop all of it. `step` as for Approve: a button stops only what its card showed."""
+
+    step: int = 0
 
 
 @dataclass(frozen=True)
 class Retry(Human):
-    """The failed step once more. A run is offered again at checkpoint 3: it needs a new yes."""
+    """The failed step once more. A run is offered again at checkpoint 3: it needs a new yes. `step` as for Approve."""
+
+    step: int = 0
 
 
 @dataclass(frozen=True)
 class Revise(Human):
-    """Back to the plan, after a failure or an end."""
+    """Back to the plan, after a failure or an end. `step` as for Approve."""
+
+    step: int = 0
 
 
 @dataclass(frozen=True)
 class Remark(Human):
-    """Words that decide nothing: a question, or nothing that was understood."""
+    """Words that decide nothing: a question, or nothing that was understood. `unread` are those that stopped it."""
 
     text: str
     is_question: bool = False
+    unread: str = ""
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from bot.conversation import remote_code
+from bot.conversation import remote_code, seen
 from bot.conversation.answers import answer
 from bot.conversation.approvals import approve, reject
 from bot.conversation.changes import change, unknown_runner
@@ -40,6 +40,9 @@ from bot.conversation.policy import Facts, Policy, Right
 from bot.conversation.request import Request
 from bot.conversation.sentences import refuse, sayable, standing
 from bot.conversation.state import Analysing, State
+from bot.conversation.wording import shortened
+
+_UNREAD_CHARACTERS = 80
 
 
 def begin(
@@ -62,6 +65,8 @@ def begin(
 def decide(state: State, command: Command, policy: Policy) -> Decision:
     """What a command means in a state. Who may give it is asked of the policy, and of nothing else."""
     match command:
+        case Cancel() | Retry() | Revise() if command.step not in (0, state.step):
+            return seen.gone(state)
         case Approve():
             return approve(state, command, policy)
         case Change():
@@ -94,6 +99,6 @@ def _remark(state: State, command: Remark) -> Refuse | Ignore:
         return Ignore("a bot spoke; two bots that answer each other never end")
     if command.is_question:
         return refuse("question", standing(state), sayable(state))
-    return refuse(
-        "not_understood", f"This was not understood, and nothing was decided. {standing(state)}", sayable(state)
-    )
+    unread = shortened(command.unread, _UNREAD_CHARACTERS)
+    what = f"I did not understand {unread!r} in this" if unread else "This was not understood"
+    return refuse("not_understood", f"{what}, and nothing was decided. {standing(state)}", sayable(state))

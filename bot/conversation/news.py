@@ -9,7 +9,7 @@ from bot.conversation.commands import RunMissing, RunNews, RunSilent
 from bot.conversation.decision import Decision, Ignore, Proceed
 from bot.conversation.endings import ended
 from bot.conversation.reached import going_back
-from bot.conversation.state import Ending, ReviewingResult, Running, Stage, State, Trouble
+from bot.conversation.state import Ending, Failed, ReviewingResult, Running, Stage, State, Trouble
 from schemas.runs import Run, RunState
 
 _LOOK_FIRST = "Look into its log and its output folder before another run."
@@ -17,6 +17,8 @@ _LOOK_FIRST = "Look into its log and its output folder before another run."
 
 def news(state: State, command: RunNews) -> Decision:
     """The run as the runner knows it now."""
+    if isinstance(state, Failed):
+        return _found_again(state, command)
     if not isinstance(state, Running) or state.run.id != command.run.id:
         return _not_followed(state, command.run.id)
     known, run = state.run, command.run
@@ -28,6 +30,33 @@ def news(state: State, command: RunNews) -> Decision:
     if run == known and state.silent is None:
         return Ignore(f"{run.id} stands as it did")
     return Proceed(state.model_copy(update={"run": run, "silent": None}))
+
+
+def _found_again(state: Failed, command: RunNews) -> Decision:
+    """A run that was given up is taken up again, as a step of its own: what was shown until now is outdated."""
+    known, run = state.run, command.run
+    if not state.unresolved or known is None or known.id != run.id:
+        return _not_followed(state, run.id)
+    if state.analysis is None or state.plan is None or state.manifest is None:
+        return Ignore(f"{run.id} lacks what it was made from")
+    if known.state is RunState.LOST and run.state is RunState.LOST:
+        return Ignore(f"{run.id} is lost, as before")
+    # The number of a report is that of its run, and there is one already where the run was called lost.
+    again = {"run": state.revisions.get("run", 1) + 1} if known.report is not None else {}
+    taken_up = Running(
+        request=state.request,
+        requester=state.requester,
+        step=state.step,
+        revisions={**state.revisions, **again},
+        analysis=state.analysis,
+        approvals=state.approvals,
+        plan=state.plan,
+        manifest=state.manifest,
+        run=run,
+        cancelled_by=state.cancelled_by,
+    )
+    after = _concluded(taken_up, command.at) if run.state.ended else taken_up
+    return Proceed(after.model_copy(update={"step": state.step + 1}))
 
 
 def silent(state: State, command: RunSilent) -> Decision:

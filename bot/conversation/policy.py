@@ -61,9 +61,28 @@ class Policy:
             return "Only people ask and decide here; a bot may not."
         if right is Right.ASK and (reason := self._against_place(facts.place)):
             return reason
-        allowed = self._allowed(person, right, facts)
-        if person.id in allowed:
+        allowed = self._allowed(right, facts)
+        if allowed is None or person.id in allowed:
             return None
+        return self._only(allowed, right, facts)
+
+    def who_may(self, right: Right, facts: Facts) -> str:
+        """The sentence of who may, as `against` says it; empty where everybody may, or the requester alone."""
+        allowed = self._allowed(right, facts)
+        return "" if allowed is None or allowed == [facts.requester.id] else self._only(allowed, right, facts)
+
+    def contradictions(self) -> list[str]:
+        """What these rules promise to somebody and yet allow to nobody, a sentence with what to do for each."""
+        anybody = Facts(Person(id="anybody", name=""), remote_code=True)
+        if not self.approvers or not self.remote_code or self._allowed(Right.COMMAND, anybody):
+            return []
+        return [
+            f"{_listed(list(self.remote_code))} may ask for code that a model brings along, but nobody may approve a "
+            "command that runs it: the approvers of remote code and the approvers of commands "
+            f"({_listed(list(self.approvers))}) share nobody. Name somebody in both."
+        ]
+
+    def _only(self, allowed: list[str], right: Right, facts: Facts) -> str:
         runs_code = facts.remote_code and right in _RUNS_CODE
         because = ", because code that the model brings along would run" if runs_code else ""
         who = _listed([_named(one, facts.requester) for one in allowed])
@@ -71,13 +90,14 @@ class Policy:
             return f"Nobody may {_ACTS[right]}{because}, and nobody is named for that in this bot's settings."
         return f"Only {who} may {_ACTS[right]}{because}."
 
-    def _allowed(self, person: Person, right: Right, facts: Facts) -> list[str]:
-        """The ids of all who may, in the order in which a sentence names them."""
+    def _allowed(self, right: Right, facts: Facts) -> list[str] | None:
+        """The ids of all who may, in the order in which a sentence names them; None where everybody may."""
         allowed: Collection[str]
         match right:
+            case Right.ASK if not facts.remote_code:
+                return None  # anybody in the channel
             case Right.ASK:
-                # Anybody in the channel, but for remote code those who are named.
-                allowed = self.remote_code if facts.remote_code else (person.id,)
+                allowed = self.remote_code
             case Right.COMMAND:
                 allowed = self.approvers or (facts.requester.id,)
             case Right.CANCEL:

@@ -14,7 +14,8 @@ class Changes(Document):
     """What a person wants otherwise. An absent field is not touched.
 
     `choices` holds fields of `PlanChoices` by name, only those that were said; null asks for none of it. A change of
-    `model`, `revision` or `runner` touches the analysis, one of `choices` the plan, one of `output_dir` the command.
+    `model`, `revision` or `runner` touches the analysis, one of `choices` the plan, one of `output_dir` the command. An
+    empty `revision` asks for none.
     """
 
     model: str | None = None
@@ -35,9 +36,12 @@ class Changes(Document):
         return self == Changes()
 
     def flat(self) -> dict[str, JsonValue]:
-        """Field to value, as people read it."""
+        """Field to value, as people read it: none is None."""
         named = {"model": self.model, "revision": self.revision, "runner": self.runner, "output_dir": self.output_dir}
-        return {name: value for name, value in named.items() if value is not None} | self.choices
+        touched: dict[str, JsonValue] = {name: value for name, value in named.items() if value is not None}
+        if self.revision == "":
+            touched["revision"] = None
+        return touched | self.choices
 
 
 class Request(Document):

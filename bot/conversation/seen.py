@@ -41,11 +41,12 @@ def stands(state: State, said: str) -> bool:
     return any(revision is not None and means(said, revision.digest) for revision in standing_now)
 
 
-def against(state: State, checkpoint: Checkpoint | None, said: str) -> Refuse | None:
+def against(state: State, checkpoint: Checkpoint | None, said: str, step: int = 0) -> Refuse | None:
     """Why a decision about what was seen does not count in this state, or None where it counts.
 
-    `checkpoint` is None where the person named none: it is the one that asks. In order: it was decided already,
-    nothing is asked, the card had not been shown, the card is outdated.
+    `checkpoint` is None where the person named none: it is the one that asks. `step` is that of the card whose button
+    was clicked, 0 for words: the same document can be asked about twice, such as the command of a run that failed. In
+    order: it was decided already, nothing is asked, the card had not been shown, the card is outdated.
     """
     if checkpoint is not None and (decided := _already_decided(state, checkpoint, said)):
         return decided
@@ -56,7 +57,12 @@ def against(state: State, checkpoint: Checkpoint | None, said: str) -> Refuse | 
         return refuse("not_seen", "The card had not been shown yet when you said that.", _NEWEST)
     if checkpoint not in (None, asked[0]) or not means(said, asked[1]):
         return outdated(state)
-    return None
+    return gone(state) if step not in (0, state.step) else None
+
+
+def gone(state: State) -> Refuse:
+    """The refusal of a button whose card showed another step: what stands now."""
+    return refuse("outdated", f"That button is on an older card, so nothing was done. {standing(state)}", _NEWEST)
 
 
 def outdated(state: State) -> Refuse:

@@ -71,38 +71,47 @@ def standing(state: State) -> str:
         case ReviewingResult():
             return "The run has ended, and its result waits for a decision."
         case Failed():
-            return _FAILED[state.stage]
+            return f"{what_failed(state)}."
         case Ended():
             return ended(state)
 
 
 def sayable(state: State) -> str:
-    """What can be said in a state."""
+    """What can be said in a state, with an example wherever something can be changed."""
     match state:
         case Analysing():
-            return "You can name another model, revision or runner, or cancel."
+            return (
+                f"You can name another model, revision or runner, say what the plan shall be like {_SUCH}, or cancel."
+            )
         case ReviewingAnalysis():
             return (
-                "You can say yes, name another model, revision or runner, say what the plan shall be like, or cancel."
+                "You can say yes, name another model, revision or runner, say what the plan shall be like "
+                f"{_SUCH}, or cancel."
             )
         case Planning():
-            return "You can say what shall be different, or cancel."
+            return f"You can say what shall be different {_SUCH}, or cancel."
         case ReviewingPlan():
-            return "You can say yes, say what shall be different (such as: use int4_wo_128), or cancel."
+            return f"You can say yes, say what shall be different {_SUCH}, or cancel."
         case Preparing():
-            return "You can change the plan or the output folder, or cancel."
+            return f"You can change the plan or the output folder {_SUCH}, or cancel."
         case ReviewingCommand():
-            return "You can say yes to run it, change the plan or the output folder, or cancel."
+            return f"You can say yes to run it, change the plan or the output folder {_SUCH}, or cancel."
         case Submitting(cancelled_by=None) | Running(cancelled_by=None):
             return "You can cancel it."
         case Submitting() | Running():
             return "It ends as soon as the runner has ended it."
         case ReviewingResult():
-            return "You can accept it, reject it, or say what shall be different in another run."
+            return f"You can accept it, reject it, or say what shall be different in another run {_SUCH}."
         case Failed():
-            return "You can try again, go back to the plan, say what shall be different, or cancel."
+            return f"You can try again, go back to the plan, say what shall be different {_SUCH}, or cancel."
         case Ended():
-            return "You can go back to the plan, say what shall be different, or start a new request."
+            return f"You can go back to the plan, say what shall be different {_SUCH}, or start a new request."
+
+
+EXAMPLES = ("use int4_wo_32", "calibration 256", "output my-folder")
+"""Changes as people may say them."""
+
+_SUCH = f"(for example: {', '.join(EXAMPLES)})"
 
 
 def ended(state: Ended) -> str:
@@ -116,10 +125,28 @@ def ended(state: Ended) -> str:
     return f"{name(state.by)} {state.ending.value} {what} on {when}."
 
 
+def what_failed(state: Failed) -> str:
+    """What failed, in words and without a full stop. The cause says it better than the step in which it was found."""
+    code = state.trouble.code
+    if about_output(state):
+        return "The output folder cannot be used"
+    if code == "disk_full" and state.stage is not Stage.RUN:
+        return "There is too little space on the disk"
+    return "Not known: what became of this run" if state.unresolved else _FAILED[state.stage]
+
+
+def about_output(state: Failed) -> bool:
+    """Whether a step failed for the folder that the result shall go to: another folder is all that it takes."""
+    code = state.trouble.code
+    return state.stage is not Stage.RUN and (code.startswith("output_") or code in _OF_THE_OUTPUT)
+
+
+_OF_THE_OUTPUT = frozenset({"bad_output_name", "no_output_roots"})
+
 _FAILED = {
-    Stage.INTAKE: "The model could not be analysed.",
-    Stage.PLAN: "No plan could be made.",
-    Stage.MANIFEST: "No command could be derived from the plan.",
-    Stage.SUBMISSION: "The runner did not take the run.",
-    Stage.RUN: "The run failed.",
+    Stage.INTAKE: "The model could not be analysed",
+    Stage.PLAN: "No plan could be made",
+    Stage.MANIFEST: "The exact command could not be prepared",
+    Stage.SUBMISSION: "The runner did not take the run",
+    Stage.RUN: "The run failed",
 }

@@ -5,8 +5,9 @@ Order of the steps; every working state is asked of a runner, every reviewing st
     Analysing -> ReviewingAnalysis -> Planning -> ReviewingPlan -> Preparing -> ReviewingCommand
               -> Submitting -> Running -> ReviewingResult -> Ended
 
-`Failed` holds what was reached when a step or the run failed. `step` grows by one with each entry into a working state:
-an answer that carries another step is late and counts for nothing.
+`Failed` holds what was reached when a step or the run failed. `step` grows by one with each entry into a working state,
+and where a run that was given up is taken up again: an answer or a button that carries another step is late and counts
+for nothing.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from bot.conversation.person import Person
 from bot.conversation.request import Request
 from schemas.api import Approval
 from schemas.base import Document
-from schemas.runs import Run
+from schemas.runs import Run, RunState
 
 
 class Checkpoint(StrEnum):
@@ -53,10 +54,12 @@ class Revision(Document):
 
 
 class AnalysisRevision(Revision):
-    """A model_analysis. `proposed_output` is a free folder on the runner, as the intake found it."""
+    """A model_analysis. `proposed_output` is a free folder on the runner, as the intake found it; `exclude_defaults`
+    are the layers that the engine leaves as they are unless somebody says otherwise."""
 
     remote_code: bool = False
     proposed_output: str = ""
+    exclude_defaults: tuple[str, ...] = ()
 
 
 class PlanRevision(Revision):
@@ -190,7 +193,11 @@ class Stage(StrEnum):
 
 
 class Failed(Base):
-    """A step or the run failed. Nothing happens by itself: a person goes back to the plan, tries again or ends it."""
+    """A step or the run failed. Nothing happens by itself: a person goes back to the plan, tries again or ends it.
+
+    A run whose outcome is not known is taken up again when its runner finds it; `cancelled_by` holds who wanted it to
+    end by then.
+    """
 
     kind: Literal["failed"] = "failed"
     stage: Stage
@@ -200,6 +207,13 @@ class Failed(Base):
     plan: PlanRevision | None = None
     manifest: ManifestRevision | None = None
     run: Run | None = None
+    cancelled_by: Person | None = None
+
+    @property
+    def unresolved(self) -> bool:
+        """Whether a run was given up without knowing what became of it."""
+        run = self.run if self.stage is Stage.RUN else None
+        return run is not None and (run.state is RunState.LOST or not run.state.ended)
 
 
 class Ending(StrEnum):

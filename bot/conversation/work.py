@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from bot.conversation import remote_code
-from bot.conversation.state import Analysing, Planning, Preparing, Running, State, Submitting
+from bot.conversation.state import Analysing, Failed, Planning, Preparing, Running, State, Submitting
 from schemas.runs import RunState
 
 
@@ -58,7 +58,7 @@ Task = AskIntake | AskPlan | AskManifest | Submit | Watch
 
 
 def work(state: State) -> Task | None:
-    """What a runner has to be asked in this state; None where a person is asked, or nobody."""
+    """What a runner has to be asked in this state; None where only a person is asked, or nobody."""
     request = state.request
     match state:
         case Analysing():
@@ -78,5 +78,7 @@ def work(state: State) -> Task | None:
         case Running():
             going = state.run.state is not RunState.CANCELLING and not state.run.state.ended
             return Watch(runner=request.runner, run=state.run.id, cancel=state.cancelled_by is not None and going)
+        case Failed() if state.run is not None and state.unresolved:
+            return Watch(runner=request.runner, run=state.run.id, cancel=False)
         case _:
             return None

@@ -10,6 +10,7 @@ from typing import Any
 
 from bot.cards.texts import line
 from bot.errors import BotError
+from bot.service.policy import policy_of
 from bot.service.runner_client import Look, RunnerClient, Runners
 from bot.settings import BotSettings
 from bot.store.database import check
@@ -37,6 +38,9 @@ class Finding:
 def examine(settings: BotSettings) -> list[Finding]:
     """Look at everything once. Nothing is changed."""
     findings = [Finding("configuration", True, f"state in {settings.state_dir}"), _database(settings)]
+    findings.extend(
+        Finding("approvals", False, contradiction) for contradiction in policy_of(settings).contradictions()
+    )
     findings.extend(asyncio.run(_runners(settings)))
     web = settings.web
     if web.enabled:

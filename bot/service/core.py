@@ -14,14 +14,16 @@ from pydantic import BaseModel
 
 from bot.cards.card import Card
 from bot.cards.drawing import Documents, draw
+from bot.cards.texts import line
 from bot.clock import Clock
+from bot.conversation.approvals import who_may_run
 from bot.conversation.commands import Analysed, Command, Human, Planned, Prepared, RunNews
 from bot.conversation.decide import begin, decide
 from bot.conversation.decision import Ignore, Proceed, Refuse
 from bot.conversation.policy import Policy
 from bot.conversation.request import Request
 from bot.conversation.state import State
-from bot.conversation.words.understand import Intent, understand
+from bot.conversation.words.understand import Intent, Understood, understand
 from bot.conversation.words.vocabulary import Vocabulary
 from bot.errors import OutputTaken, StoreError
 from bot.platforms.contract import Clicked, Edited, Event, Platform, Receipt, Said
@@ -155,7 +157,7 @@ class Core:
         understood = understand(event.what.text, None, self._vocabulary())
         changes = understood.changes
         if understood.intent is not Intent.REQUEST or changes.model is None:
-            return _Acted(Outcome(verdict="refused", text=NO_MODEL))
+            return _Acted(Outcome(verdict="refused", text=_no_request(understood)))
         request = Request(text=event.what.text[:2000], model=changes.model).changed(changes)
         match begin(request, event.person, event.place, event.at, self._policy):
             case Refuse(trouble=trouble):
@@ -216,7 +218,8 @@ class Core:
             return there.what if there is not None and isinstance(there.what, Card) else None
 
         verdict, after = decision.verdict, decision.state
-        for one in draw(conversation.id, before, after, verdict, documents, shown, now, self._patience):
+        approvers = who_may_run(after, self._policy)
+        for one in draw(conversation.id, before, after, verdict, documents, shown, now, self._patience, approvers):
             unit.show(conversation.id, one.slot, one.what, now, one.asks)
 
     def _hear(self, unit: Unit, conversation_id: int, command: Command) -> Conversation | None:
@@ -244,6 +247,14 @@ class Core:
     async def _pause(self) -> None:
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(asyncio.Event().wait(), _STORE_PAUSE_SECONDS)
+
+
+def _no_request(understood: Understood) -> str:
+    """Why nothing was begun, and how it is asked."""
+    example = "Ask as in: quantize Qwen/Qwen3-8B to fp8."
+    if understood.unread:
+        return f"I did not understand {line(understood.unread, 80)!r} in this, so nothing was begun. {example}"
+    return NO_MODEL
 
 
 def _check_output_is_free(unit: Unit, conversation: Conversation, answer: Prepared) -> None:

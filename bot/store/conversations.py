@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from pydantic import TypeAdapter
-from sqlalchemy import ColumnElement, literal_column, select, update
+from sqlalchemy import ColumnElement, and_, literal_column, or_, select, update
 
 from bot.conversation.person import Person, Place
 from bot.conversation.state import STATES, Ended, State
@@ -45,8 +45,12 @@ class Conversations(Transaction):
         )
 
     def working(self) -> list[Conversation]:
-        """Conversations in which a runner has to be asked or watched, the oldest first."""
-        return self._all(ConversationRow.kind.in_(_WORKING), order=ConversationRow.id)
+        """Conversations in which a runner has to be asked or watched, the oldest first.
+
+        Those whose run failed are among them: what became of a lost one may still be found out.
+        """
+        with_a_run = and_(ConversationRow.kind == "failed", ConversationRow.run.is_not(None))
+        return self._all(or_(ConversationRow.kind.in_(_WORKING), with_a_run), order=ConversationRow.id)
 
     def overdue(self, before: datetime, kinds: Sequence[str]) -> list[Conversation]:
         """Conversations that have been in one of these kinds of state since before, the longest first."""

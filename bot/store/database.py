@@ -6,6 +6,7 @@ not know. A migration is one transaction: it is done whole, or the database stay
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 
 from sqlalchemy import Connection
@@ -14,6 +15,8 @@ from bot.errors import StoreForeign
 from bot.store.failures import damaged, told
 from bot.store.files import Claim, check_file, make_file
 from bot.store.sqlite import BUSY_SECONDS, connect, keep_log, location, migrating_engine
+
+log = logging.getLogger(__name__)
 
 REVISIONS = ("0001",)
 _MIGRATIONS = Path(__file__).parent / "migrations"
@@ -27,7 +30,7 @@ def upgrade(url: str) -> str:
     path = location(url)
     claim = Claim(path)
     try:
-        before = prepare(path, migrate=True)
+        before = prepare(path, claim, migrate=True)
     finally:
         claim.release()
     if before == REVISIONS[-1]:
@@ -35,18 +38,21 @@ def upgrade(url: str) -> str:
     return f"The database {path} is at revision {REVISIONS[-1]} now{f'; it was at {before}' if before else ''}."
 
 
-def prepare(path: Path, *, migrate: bool, busy_seconds: float = BUSY_SECONDS) -> str:
+def prepare(path: Path, claim: Claim, *, migrate: bool, busy_seconds: float = BUSY_SECONDS) -> str:
     """See that a database of this release is there, for a process that claimed it; the revision that was found.
 
     Empty for a new one. Raises StoreError: StoreForeign for a later release, for an earlier one unless `migrate`, for
     another program's database, and for a damaged one.
     """
+    claim.keep_log_of_another()
     if migrate:
         make_file(path)
     before = check(path, busy_seconds, older=migrate)
     keep_log(path, busy_seconds)
     if before != REVISIONS[-1]:
         _migrate(path, busy_seconds)
+    if not before and claim.worked_before:
+        log.warning("the database %s was made anew; an earlier one is gone", path)
     return before
 
 

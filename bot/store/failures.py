@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Literal
 
 from sqlalchemy.exc import DBAPIError
 
@@ -91,6 +92,18 @@ def damaged(path: Path, why: str) -> StoreForeign:
     """What is there is no database, or is broken."""
     message = f"The database {path} is damaged, or is no database: {why}."
     return StoreForeign("store_damaged", message, "Restore a copy, or move the file away to begin with a new one.")
+
+
+def moved(file: Path, what: str, instead: Literal["nothing", "another", "log"]) -> StoreForeign:
+    """A file that is worked with does not lie in its place. `instead` is what would be met there by the next start."""
+    restart = {
+        "nothing": "restart the bot to begin with a new, empty one",
+        "another": "restart the bot to work with what lies there now",
+        # The last connection that is closed writes the log that it has open into the database.
+        "log": "stop the bot without killing it, which writes what it knows into the database, and start it",
+    }[instead]
+    message = f"The database file {file} {what} while the bot works with it."
+    return StoreForeign("store_moved", message, f"Put it back (or {restart}); until then nothing is kept.")
 
 
 def _has_room(folder: Path) -> bool:

@@ -14,6 +14,7 @@ from sqlalchemy.pool import QueuePool
 
 from bot.errors import BadSetting, StoreError
 from bot.store.failures import told
+from bot.store.presence import Presence
 
 BUSY_SECONDS = 5.0
 READERS = 4
@@ -68,14 +69,14 @@ _WRITER = (
 _READER = ("query_only = ON",)
 
 
-def writing_engine(path: Path, busy_seconds: float = BUSY_SECONDS) -> Engine:
+def writing_engine(files: Presence, busy_seconds: float = BUSY_SECONDS) -> Engine:
     """The one connection that writes. Its transactions take the lock when they begin, not at their first change."""
-    return _engine(lambda: connect(path, writing=True, busy_seconds=busy_seconds), "BEGIN IMMEDIATE", 1)
+    return _watched(files, _engine(lambda: _connect_to(files, True, busy_seconds), "BEGIN IMMEDIATE", 1))
 
 
-def reading_engine(path: Path, busy_seconds: float = BUSY_SECONDS) -> Engine:
+def reading_engine(files: Presence, busy_seconds: float = BUSY_SECONDS) -> Engine:
     """A few connections that read. A transaction sees the database as it was at its first look."""
-    return _engine(lambda: connect(path, writing=False, busy_seconds=busy_seconds), "BEGIN", READERS)
+    return _watched(files, _engine(lambda: _connect_to(files, False, busy_seconds), "BEGIN", READERS))
 
 
 def migrating_engine(path: Path, busy_seconds: float = BUSY_SECONDS) -> Engine:
@@ -106,6 +107,24 @@ def see_that_it_lasts(connection: Connection) -> None:
     """Raises StoreError when an error has ended the connection's transaction, whoever may have caught it."""
     if connection.info.get(_FAILED):
         raise StoreError("transaction_failed", "An error ended this transaction: nothing of it was kept.")
+
+
+def _connect_to(files: Presence, writing: bool, busy_seconds: float) -> sqlite3.Connection:
+    connection = connect(files.path, writing=writing, busy_seconds=busy_seconds)
+    try:
+        files.check()  # else a connection that is made late could be one to another database
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _watched(files: Presence, engine: Engine) -> Engine:
+    @event.listens_for(engine, "close")
+    def _forget(*_: object) -> None:
+        files.forget_log()
+
+    return engine
 
 
 def _engine(creator: Callable[[], sqlite3.Connection], begin: str, connections: int) -> Engine:

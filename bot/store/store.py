@@ -18,6 +18,7 @@ from bot.store.changes import Changes
 from bot.store.database import check, prepare
 from bot.store.failures import told
 from bot.store.files import Claim
+from bot.store.presence import Presence
 from bot.store.sqlite import (
     BUSY_SECONDS,
     READERS,
@@ -42,11 +43,12 @@ class Store:
     def __init__(self, path: Path, claim: Claim, clock: Clock, busy_seconds: float) -> None:
         """For `open` alone: the claimed database is of this release."""
         self.path = path
+        self._files = Presence(path)
         self._claim = claim
         self._clock = clock
         self._loop = asyncio.get_running_loop()
-        self._writing = writing_engine(path, busy_seconds)
-        self._reading = reading_engine(path, busy_seconds)
+        self._writing = writing_engine(self._files, busy_seconds)
+        self._reading = reading_engine(self._files, busy_seconds)
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="store-writer")
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="store-reader")
         self._changes: set[Changes] = set()
@@ -66,7 +68,7 @@ class Store:
             path = location(url)
             claimed = Claim(path)
             try:
-                prepare(path, migrate=migrate, busy_seconds=busy_seconds)
+                prepare(path, claimed, migrate=migrate, busy_seconds=busy_seconds)
             except BaseException:
                 claimed.release()
                 raise
@@ -78,9 +80,15 @@ class Store:
         except asyncio.CancelledError:
             opening.add_done_callback(_let_go)
             raise
-        store = cls(path, claimed, clock, busy_seconds)
+        try:
+            store = cls(path, claimed, clock, busy_seconds)
+        except BaseException:
+            claimed.release()
+            raise
         try:
             store.name = await store.read(lambda reader: reader.name())
+            store._files.watch_log()
+            claimed.note(*store._files.inodes())
         except BaseException:
             await store.close()
             raise
@@ -91,13 +99,13 @@ class Store:
 
         Transactions of all tasks follow each other. When the task that waits is cancelled, one that has begun is still
         ended whole and told to those who subscribed; one that has not is dropped. Raises what `work` raises, and
-        StoreError.
+        StoreError: StoreForeign when the file is not in its place any more.
         """
         return await self._result(self._writer, lambda: self._write(work))
 
     async def read(self, work: Callable[[Reader], _T]) -> _T:
         """What `work` gives back from a snapshot of the database. Raises what `work` raises, and StoreError."""
-        return await self._result(self._readers, lambda: _read(self._reading, self.path, self._clock, work))
+        return await self._result(self._readers, lambda: _read(self._reading, self._files, self._clock, work))
 
     def subscribe(self, conversation: int | None = None) -> Changes:
         """News of committed changes, of one conversation or of all. Use it with `with`, or close it."""
@@ -122,6 +130,7 @@ class Store:
             raise
 
     def _write(self, work: Callable[[Unit], _T]) -> _T:
+        self._files.check()
         with told(self.path), Session(self._writing, expire_on_commit=False) as session:
             unit = Unit(session, self._clock.now())
             with session.begin():
@@ -129,6 +138,7 @@ class Store:
                 done = work(unit)
                 session.flush()
                 see_that_it_lasts(connection)
+                self._files.check()  # again: waiting for the lock and the work may have taken seconds
         self._announce(frozenset(unit.touched))
         return done
 
@@ -152,15 +162,17 @@ def look(url: str, work: Callable[[Reader], _T], *, busy_seconds: float = BUSY_S
     """Read a database, whether a bot works with it or not. Changes nothing. Raises as `Store.open` does."""
     path = location(url)
     check(path, busy_seconds)
-    engine = reading_engine(path, busy_seconds)
+    files = Presence(path)
+    engine = reading_engine(files, busy_seconds)
     try:
-        return _read(engine, path, SystemClock(), work)
+        return _read(engine, files, SystemClock(), work)
     finally:
         engine.dispose()
 
 
-def _read(engine: Engine, path: Path, clock: Clock, work: Callable[[Reader], _T]) -> _T:
-    with told(path), Session(engine) as session:
+def _read(engine: Engine, files: Presence, clock: Clock, work: Callable[[Reader], _T]) -> _T:
+    files.check()
+    with told(files.path), Session(engine) as session:
         return work(Reader(session, clock.now()))
 
 

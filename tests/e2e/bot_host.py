@@ -142,13 +142,11 @@ class BotHost:
     def wait_for(self, conversation: int, *kinds: str, seconds: float = 60) -> State:
         """Wait until the conversation is in a state of these kinds."""
 
-        def there() -> State | None:
-            state = self.state(conversation)
-            if state.kind in kinds:
-                return state
-            return None
+        def there() -> bool:
+            return self.state(conversation).kind in kinds
 
-        return wait_until(there, seconds, f"thread {conversation} is not {kinds}: {self.log()[-3000:]}")
+        wait_until(there, seconds, f"thread {conversation} is not {kinds}: {self.log()[-3000:]}")
+        return self.state(conversation)
 
     def rows(self, query: str, *values: object) -> list[tuple[Any, ...]]:
         """Rows of the database, read beside the daemon."""

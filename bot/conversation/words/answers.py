@@ -61,17 +61,21 @@ def _answer(
     return _Answer(PhraseBook(*roles), roles, frozenset(ending), marks)
 
 
-_AGREE = _answer(phrases.AGREE, apart=phrases.PRAISE)
+_ANALYSIS_IS_RIGHT = _answer(
+    (*phrases.AGREE, *phrases.ANALYSIS, *phrases.KIND, "next"),
+    apart=tuple(word for word in phrases.PRAISE if word not in phrases.KIND),
+)
+_PLAN_IS_RIGHT = _answer((*phrases.AGREE, *phrases.PLAN), apart=phrases.PRAISE)
 # What agrees elsewhere may accompany an explicit yes ("looks good, run it"), and is none.
 _EXPLICIT = _answer(
     phrases.EXPLICIT,
     beside=tuple(phrase for phrase in phrases.AGREE if not phrase.isascii()),
-    leads=phrases.SAID_OK,
+    leads=(*phrases.SAID_OK, *phrases.LEADING),
     apart=(*phrases.PRAISE, *phrases.AGREE),
 )
 _AGREEMENTS = {
-    Checkpoint.ANALYSIS: _AGREE,
-    Checkpoint.PLAN: _AGREE,
+    Checkpoint.ANALYSIS: _ANALYSIS_IS_RIGHT,
+    Checkpoint.PLAN: _PLAN_IS_RIGHT,
     Checkpoint.COMMAND: _EXPLICIT,
     Checkpoint.RESULT: _answer(phrases.ACCEPT, apart=phrases.PRAISE),
 }
@@ -81,12 +85,35 @@ _REJECTION = _answer(
     ending=tuple(phrase for phrase in phrases.REJECT if phrase not in ("no", "nope", "nah")),
     marks=_ANY_TONE,
 )
+_BESIDE = (*phrases.YES, *phrases.SAID_OK, *phrases.SECOND_THOUGHTS)
+_RETRY = _answer(phrases.RETRY, beside=_BESIDE, marks=_ANY_TONE)
+_REVISE = _answer(phrases.REVISE, beside=(*_BESIDE, "no"), marks=_ANY_TONE)
 _STOP = _answer(
     phrases.CANCEL,
-    beside=("no wait", *phrases.YES, *phrases.SAID_OK, *phrases.SECOND_THOUGHTS),
+    beside=("no wait", *_BESIDE),
     apart=("no", "nope"),  # "no, cancel" stops; "no cancel" may mean the contrary
     ending=phrases.CANCEL,
     marks=_ANY_TONE,
+)
+
+
+# One letter is an answer by itself only: beside other words it may stand for anything.
+_LETTERS = {
+    Checkpoint.ANALYSIS: frozenset({"y", "k"}),
+    Checkpoint.PLAN: frozenset({"y"}),
+    Checkpoint.COMMAND: frozenset({"y"}),
+    Checkpoint.RESULT: frozenset({"y"}),
+}
+_REASONS = PhraseBook(*phrases.REJECTED)
+_BECAUSE = frozenset({"because", "since", "as"})
+# A reason in which one of these stands may as well take the rejection back.
+_TAKES_BACK = phrases.words(
+    """
+    not dont doesnt didnt isnt wasnt wont cant no nope never nothing nobody none unless if or but wait hold maybe
+    perhaps yes yeah yep yup ok okay accept accepted approve approved confirm continue proceed go run sorry mistake
+    actually kidding joke joking cancel stop later until when except only would could should might think guess
+    unsure sure
+    """
 )
 
 
@@ -94,6 +121,8 @@ def agrees(sentence: Sentence, checkpoint: Checkpoint | None) -> bool:
     """Whether the whole sentence agrees with what the checkpoint asks. Where nothing is asked, nothing agrees."""
     if checkpoint is None:
         return False
+    if _letter(sentence) in _LETTERS[checkpoint]:
+        return True
     said = _said(sentence, _AGREEMENTS[checkpoint])
     return bool(said) and not _asks_others(sentence, said)
 
@@ -101,6 +130,37 @@ def agrees(sentence: Sentence, checkpoint: Checkpoint | None) -> bool:
 def rejects(sentence: Sentence) -> bool:
     """Whether the whole sentence is a no."""
     return bool(_said(sentence, _REJECTION))
+
+
+def rejects_with_reason(sentence: Sentence) -> bool:
+    """Whether it begins with an express rejection, and nothing behind that takes it back: "reject, too much loss"."""
+    words, tokens = [token.word for token in sentence.tokens], sentence.tokens
+    length = _REASONS.longest(words, 0)
+    if not length or length + 1 >= len(tokens) or sentence.asks:
+        return False
+    apart = tokens[length].kind is Kind.MARK and _FIRM.fullmatch(tokens[length].text) is not None
+    if not apart and words[length] not in _BECAUSE:
+        return False
+    reason = tokens[length + 1 :]
+    plain = all(token.kind in (Kind.WORD, Kind.MARK) for token in reason)
+    return plain and not any(token.word in _TAKES_BACK or token.key in _TAKES_BACK for token in reason)
+
+
+def retries(sentence: Sentence) -> bool:
+    """Whether the whole sentence asks for the same once more."""
+    return bool(_said(sentence, _RETRY))
+
+
+def revises(sentence: Sentence) -> bool:
+    """Whether the whole sentence asks to go back to the plan."""
+    return bool(_said(sentence, _REVISE))
+
+
+def _letter(sentence: Sentence) -> str:
+    """The word of a sentence of one word; empty for any other."""
+    first, *marks = sentence.tokens
+    ends = all(mark.kind is Kind.MARK and mark.text in (".", "!") for mark in marks)
+    return first.word if ends and first.kind is Kind.WORD else ""
 
 
 def cancels(sentence: Sentence) -> bool:
@@ -115,8 +175,6 @@ def _asks_others(sentence: Sentence, said: list[str]) -> bool:
 
 def _said(sentence: Sentence, answer: _Answer) -> list[str]:
     """The phrases that answer, when the sentence consists of nothing but such and what may accompany them."""
-    if not sentence.plain or sentence.repeats or sentence.asks:
-        return []
     segments = _segments(sentence.tokens, answer)
     if segments is None or not _well_placed(segments, answer):
         return []

@@ -16,8 +16,10 @@ class Cursor:
     """Reads tokens from left to right. What does not fit is not consumed.
 
     `vocabulary` has the names. What led to the clause that is read: `headed` after a verb that is followed by a value
-    ("use", "switch to"), `moves` after one that needs to be told where to ("change", "increase"), `adds` after "also".
-    `took_away` is the verb of the clause that was read, where that took something away.
+    ("use", "switch to"), `wished` after one that may as well ask for a model ("I need"), `moves` after one that needs
+    to be told where to ("change", "increase"), `adds` after "also".
+    `took_away` is the verb of the clause that was read, where that took something away. `blamed` is the token for which
+    a clause that fits otherwise was not read.
     """
 
     def __init__(self, tokens: tuple[Token, ...], vocabulary: Vocabulary) -> None:
@@ -26,8 +28,10 @@ class Cursor:
         self.at = 0
         self.moves = False
         self.headed = False
+        self.wished = False
         self.adds = False
         self.took_away = ""
+        self.blamed: int | None = None
         self._keys = [token.key or _UNREADABLE for token in tokens]
 
     @property
@@ -86,6 +90,17 @@ class Cursor:
     def assigned(self) -> bool:
         """Whether "=" or ":" stands right before: what follows is a value, however it is spelled."""
         return self.before in _ASSIGNS.phrases
+
+    @property
+    def told(self) -> bool:
+        """Whether something here leads to a value, so that a plain word behind the field's name is one: "change the
+        output", "output: foo", "the output to foo"; but not "the output is odd"."""
+        return self.headed or self.moves or self.key in ("=", ":", "to")
+
+    @property
+    def articled(self) -> bool:
+        """Whether an article stands here or right before: what it speaks of is rather described than set."""
+        return self.before in _ARTICLES.phrases or self.key in _ARTICLES.phrases
 
     @property
     def quoted(self) -> bool:

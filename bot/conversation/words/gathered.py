@@ -7,6 +7,8 @@ from typing import Any, Literal
 from pydantic import JsonValue, ValidationError
 
 from bot.conversation.request import Changes
+from bot.conversation.words.unread import MOST_CHARACTERS
+from schemas.artifacts.plan import PlanChoices
 
 Own = Literal["model", "revision", "runner", "output_dir"]
 
@@ -61,6 +63,15 @@ class Gathered:
             return Changes(**own, choices={**self._choices, **nested})
         except ValidationError:
             return None
+
+    def misfit(self) -> str:
+        """The value that no plan can have, where there is one."""
+        for fields in ({"calibration": self._calibration}, self._choices):
+            try:
+                PlanChoices.model_validate(fields)
+            except ValidationError as error:
+                return str(error.errors()[0]["input"])[:MOST_CHARACTERS]
+        return ""
 
     def _put(self, fields: dict[str, Any], field: str, value: JsonValue) -> bool:
         if field in fields and fields[field] != value:

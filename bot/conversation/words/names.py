@@ -11,6 +11,7 @@ from collections.abc import Mapping
 
 from bot.conversation.words import phrases, values
 from bot.conversation.words.cursor import Cursor
+from bot.conversation.words.phrases import PhraseBook
 from bot.conversation.words.text import Kind, Token
 
 _HUB_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,95}/[A-Za-z0-9][A-Za-z0-9._-]{0,95}")
@@ -24,12 +25,17 @@ _USUAL_REVISION = re.compile(r"[0-9a-f]{3,40}|main|master")
 _ORDINAL = re.compile(r"[0-9]{1,6}")  # "revision 2" is one of the plan
 _TELLING = re.compile(r"[0-9_./-]")
 _LETTER = re.compile(r"[A-Za-z]")
+_DATA_FILE = re.compile(r"(?!.*\.\.)[A-Za-z0-9/][A-Za-z0-9._/+-]{0,999}\.(?:txt|jsonl)")
+_ENDS_NAME = PhraseBook(*phrases.words("and but then with using also please thanks instead on into for , . ! !! ; :"))
 
-# What stands behind "model", "quantize" or "runner" in a sentence without naming one.
-_NO_NAMES = frozenset(
-    word
-    for phrase in (*phrases.COURTESY, *phrases.ACCEPT, *phrases.EXPLICIT, *phrases.REJECT, *phrases.CANCEL)
-    for word in phrase.split()
+
+def _each_word(*spoken: str) -> frozenset[str]:
+    return frozenset(word for phrase in spoken for word in phrase.split())
+
+
+# What stands behind "model", "quantize", "output" or "runner" in a sentence without naming one.
+_NO_NAMES = _each_word(
+    *phrases.COURTESY, *phrases.ACCEPT, *phrases.EXPLICIT, *phrases.PRAISE, *phrases.REJECT, *phrases.CANCEL
 ) | phrases.words(
     """
     and or but then also with without using use to as at in into on for from of by too again more less other another
@@ -39,9 +45,13 @@ _NO_NAMES = frozenset(
     better best smaller smallest faster fastest scheme algorithm algorithms calibration dataset samples runner output
     gguf onnx cpu gpu accuracy size speed precision rtn plain what which why how when where who whose half fully
     mostly some most every each if unless until maybe perhaps soon tonight there here done ready down up broken slow
-    busy full free
+    busy full free missing bad empty incomplete garbage unclear strange weird odd huge big small large short long
+    although though however because said says whom back guess reply type kind name names again whatever none nothing
+    works worked rocks sucks fails failed broke breaks broken crashes crashed loads lags died quality asap soon
     """
 )
+# Behind a verb that leads to a value ("use runner nope") also what would be a no by itself.
+_NO_NAMES_BEHIND_VERBS = _NO_NAMES - (_each_word(*phrases.REJECT) - _each_word(*phrases.CANCEL, "no not wrong"))
 
 
 def model(cursor: Cursor, any_name: bool = False) -> tuple[str, str | None] | None:
@@ -52,6 +62,8 @@ def model(cursor: Cursor, any_name: bool = False) -> tuple[str, str | None] | No
         return None
     quoted = token.kind is Kind.QUOTED
     text = token.text.strip() if quoted else _unlinked(token.text)
+    if _is_of_a_home(text, cursor):
+        return None
     if not quoted and _is_said_of_a_plan(token, cursor):
         return None
     found = _on_hub(text) or (
@@ -105,14 +117,18 @@ def _unlinked(text: str) -> str:
     return text
 
 
-def path(cursor: Cursor, relative: bool = False) -> str | None:
-    """A whole path; `relative`: also one beneath the runner's first output folder, when it is no plain word."""
+def path(cursor: Cursor, relative: bool = False, any_name: bool = False) -> str | None:
+    """A whole path; `relative`: also one beneath the runner's first output folder, when it is no plain word or where
+    one has to stand (`any_name`)."""
     token = cursor.token
     if token is None or token.kind not in (Kind.WORD, Kind.QUOTED):
         return None
     text = token.text.strip()
-    whole = text.startswith(("/", "~/")) and len(text) > 1
-    if not whole and not (relative and _is_telling(token, cursor)):
+    if _is_of_a_home(text, cursor):
+        return None
+    whole = text.startswith("/") and len(text) > 1
+    telling = relative and (_is_telling(token, cursor) or (any_name and ends_as_name(cursor)))
+    if not whole and not telling:
         return None
     cursor.at += 1
     return text
@@ -132,29 +148,55 @@ def revision(cursor: Cursor) -> str | None:
     return text
 
 
-def runner(cursor: Cursor, named: bool = False) -> str | None:
+def runner(cursor: Cursor, named: bool = False, told: bool = False) -> str | None:
     """A runner that is known. Behind its field's name (`named`) also one that is not, so that the person hears which
-    there are; while none is known, any."""
+    there are: what looks like a name, or any word where one has to stand (`told`); while none is known, any."""
     token = cursor.token
     if token is None:
         return None
     found = _known(token, cursor.vocabulary.runners, cursor.vocabulary.runner_of)
     if found is None and named and _PLAIN_NAME.fullmatch(token.text) and token.text.lower() not in _NO_NAMES:
         found = token.text if not cursor.vocabulary.runners or _is_telling(token, cursor) else None
+    if found is None and told and ends_as_name(cursor, told):
+        found = token.text
     cursor.at += found is not None
     return found
 
 
-def dataset(cursor: Cursor, named: bool = False) -> str | None:
-    """A dataset that is known; behind its field's name (`named`) any name that is no plain word."""
+def dataset(cursor: Cursor, named: bool = False, used: bool = False) -> str | None:
+    """A dataset that is known; behind a verb (`used`) also a file of texts; behind its field's name (`named`) any name
+    that is no plain word, and a path."""
     token = cursor.token
     if token is None:
         return None
     found = _known(token, cursor.vocabulary.datasets, cursor.vocabulary.dataset_of)
+    text = token.text.strip()
     if found is None and named and _is_telling(token, cursor):
-        found = token.text.strip()
+        found = text
+    if found is None and (named or used) and token.kind is Kind.WORD and _DATA_FILE.fullmatch(text):
+        found = text
     cursor.at += found is not None
     return found
+
+
+def ends_as_name(cursor: Cursor, told: bool = False) -> bool:
+    """Whether the word here may be a name of a person's own choice, and nothing that speaks of it follows: "output
+    foo", not "output foo looks odd". `told`: one has to stand here, as behind a verb."""
+    token = cursor.token
+    if token is None or token.kind is not Kind.WORD or not _PLAIN_NAME.fullmatch(token.text):
+        return False
+    told = told or cursor.headed or cursor.moves
+    if token.text.lower() in (_NO_NAMES_BEHIND_VERBS if told else _NO_NAMES) or not _LETTER.search(token.text):
+        return False
+    return not _is_said_of_a_plan(token, cursor) and cursor.sees_behind(_ENDS_NAME)
+
+
+def _is_of_a_home(text: str, cursor: Cursor) -> bool:
+    """Whether a path begins with "~", which nobody here turns into anybody's home folder."""
+    if not text.startswith("~"):
+        return False
+    cursor.blamed = cursor.at
+    return True
 
 
 def _known(token: Token, names: frozenset[str], by_key: Mapping[str, str]) -> str | None:

@@ -70,19 +70,8 @@ AGREE = (
     *("agree", "agreed", "i agree", "confirmed", "i confirm", "i confirm it", "approved", "i approve", "accepted"),
     *ASKED_OF_OTHERS,
     *("i accept", "i accept it"),
-    *(
-        "continue",
-        "proceed",
-        "go",
-        "go ahead",
-        "go on",
-        "go for it",
-        "do it",
-        "carry on",
-        "keep going",
-        "please do",
-        "please do it",
-    ),
+    *("continue", "proceed", "go", "go ahead", "go on", "go for it", "carry on", "keep going"),
+    *("do it", "please do", "please do it"),
     *_each(("lets",), ("go", "do it", "do this", "continue", "proceed", "go on")),
     *_each(
         [f"{what} looks" for what in _WHAT],
@@ -103,18 +92,24 @@ ACCEPT = (
 )
 """Agreement with a result."""
 
+NEXT = ("next", "k", "y")
+"""Said instead of an agreement, by themselves."""
+
+KIND = ("good", "great")
+"""Praise that is enough where only the facts of a model are asked: nothing is done yet."""
+
+LEADING = ("lgtm", "sure", "looks good", "sounds good")
+"""Agreements that may stand right in front of an explicit yes: "lgtm run it"."""
+
+_IS_RIGHT = ("is correct", "is right", "is fine", "is good", "is ok", "is okay", "is perfect")
+ANALYSIS = _each(("analysis", "the analysis", "this analysis"), _IS_RIGHT)
+"""Agreement with an analysis, by its name."""
+PLAN = _each(("plan", "the plan", "this plan"), _IS_RIGHT)
+"""Agreement with a plan, by its name."""
+
 PRAISE = (
-    "good",
-    "great",
-    "nice",
-    "cool",
-    "awesome",
-    "excellent",
-    "wonderful",
-    "super",
-    "very good",
-    "very nice",
-    "well done",
+    *("good", "great", "nice", "cool", "awesome", "excellent", "wonderful", "super"),
+    *("very good", "very nice", "well done"),
 )
 """Said beside an agreement, and none by itself."""
 
@@ -140,6 +135,7 @@ REJECT = (
     *_each(("dont", "do not"), ("accept", "accept it", "approve", "approve it", "go ahead")),
 )
 
+_SERVERS = ("vllm", "sglang", "vllm or sglang", "vllm and sglang")
 _STOP = ("cancel", "stop", "abort", "quit", "halt", "terminate", "kill")
 _STOPPED = (
     *("it", "this", "that", "everything", "all", "all of it", "the whole thing", "now", "right now", "immediately"),
@@ -152,6 +148,52 @@ CANCEL = (
     *_each(("forget", "forget about", "drop", "scrap"), ("it", "this", "that")),
     *_each(("i want to", "lets"), ("cancel", "stop", "abort", "cancel it", "stop it", "abort it")),
 )
+
+REJECTED = ("reject", "rejected", "i reject it", "i reject this", "i reject the result", "reject it", "reject this")
+"""A no that may be followed by its reason."""
+
+RETRY = (
+    *("retry", "retry it", "retry this", "try again", "try it again", "try this again", "try once more", "again"),
+    *(
+        "once more",
+        "one more time",
+        "run it again",
+        "run again",
+        "rerun",
+        "re-run",
+        "re_run",
+        "re-run it",
+        "re_run it",
+        "rerun it",
+        "rerun this",
+        "redo",
+    ),
+    *("redo it", "redo this", "do it again", "lets try again", "lets retry", "lets try it again", "lets do it again"),
+    *("give it another try", "give it another go"),
+)
+"""The same once more."""
+
+_TO_THE_PLAN = _each(("to",), ("plan", "the plan", "planning"))
+REVISE = (
+    *("back", "go back", "revise", "replan"),
+    *_each(("back", "go back", "lets go back", "return", "take it back", "get back"), _TO_THE_PLAN),
+    *_each(
+        ("", "lets", "i want to", "we want to", "id like to"),
+        _each(("revise", "change", "edit", "rework", "adjust"), ("the plan", "plan", "this plan")),
+    ),
+)
+"""Back to the plan, without saying what shall be different."""
+
+ASIDES = (
+    *("asap", "as soon as possible", "now", "right now", "right away", "urgently", "for me", "for us"),
+    *("thanks in advance", "when you can", "when you have time"),
+    *_each(("for", "with", "for use with", "for use in", "to use with", "to serve with", "for serving with"), _SERVERS),
+    *_each(
+        ("to run", "to run it", "for running it", "and serve it"), ("with vllm", "with sglang", "in vllm", "on vllm")
+    ),
+    *_each(("for",), ("serving", "inference", "deployment", "vllm serving", "vllm inference", "sglang serving")),
+)
+"""Said beside a request, and nothing that a plan knows: when, for whom, and the servers that load what is exported."""
 
 SECOND_THOUGHTS = ("actually", "wait", "hold on", "hmm", "oh", "sorry", "well", "just", "instead", "rather", "so")
 """Said around a change or a stop, and never around an agreement."""

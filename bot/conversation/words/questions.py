@@ -29,6 +29,8 @@ _BEFORE = PhraseBook(
     *phrases.SAID_OK,
     *("and", "but", "no", "also", "then"),
 )
+_MARKS = frozenset((*".,;:!-–—\n(", "!!", "!!!", "..."))
+_ASKS_FOR = PhraseBook("can you", "could you")
 _POLITELY = PhraseBook(*(f"{verb} you" for verb in ("can", "could", "would", "will")))
 
 
@@ -47,6 +49,12 @@ def politely_asked(sentence: Sentence) -> tuple[Token, ...]:
     return tokens[length : -1 if ends else None]
 
 
+def asks_for_a_deed(sentence: Sentence) -> bool:
+    """Whether "can you ..." or "could you ..." asks for it; "would you use awq?" asks what somebody thinks of it."""
+    tokens = _without_opening(sentence.tokens)
+    return _ASKS_FOR.longest([token.key for token in tokens], 0) > 0
+
+
 def _parts(tokens: tuple[Token, ...]) -> Iterator[tuple[Token, ...]]:
     """The sentence without its opening words, and what stands behind each mark where that asks what, why or how."""
     yield _without_opening(tokens)
@@ -58,7 +66,7 @@ def _parts(tokens: tuple[Token, ...]) -> Iterator[tuple[Token, ...]]:
 def _without_opening(tokens: tuple[Token, ...]) -> tuple[Token, ...]:
     keys, at = [token.key for token in tokens], 0
     while at < len(tokens):
-        if tokens[at].kind in (Kind.MENTION, Kind.MARK):
+        if tokens[at].kind is Kind.MENTION or tokens[at].text in _MARKS:
             at += 1
         elif length := _BEFORE.longest(keys, at):
             at += length

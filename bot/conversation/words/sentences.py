@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from bot.conversation.request import Changes
-from bot.conversation.words import names, patterns, phrases, values
+from bot.conversation.words import names, patterns, phrases, unread, values
 from bot.conversation.words.clauses import Clause, calibrating, finishing, layers, places, quantizing, wishes
 from bot.conversation.words.clauses.without import without
 from bot.conversation.words.cursor import Cursor
@@ -15,7 +15,19 @@ from bot.conversation.words.text import Kind, Token
 from bot.conversation.words.vocabulary import Vocabulary
 
 _PREFIX = PhraseBook("/ptq", "/ptq_bot", "ptq")
-_QUANTIZE = PhraseBook("quantize", "quantise", "quant", "/quantize", "/quantise")
+_QUANTIZE = PhraseBook("quantize", "quantise", "quant", "/quantize", "/quantise", "convert", "compress")
+_MAKE = PhraseBook("make", "turn")  # these are said of anything: only what is a model by its looks may follow
+_A_VERSION = PhraseBook(
+    *(f"{what} of" for what in ("version", "copy", "variant", "build", "quant", "quantization", "quantisation")),
+    *("quantized version of", "quantised version of", "quantized copy of", "quantised copy of", "checkpoint of"),
+    *("quantized model of", "quantized checkpoint of"),
+)
+_QUANTIZED = PhraseBook("quantized", "quantised")
+_VERSION_WISHES = PhraseBook(
+    *(f"{who} {want}" for who in ("i", "we") for want in ("want", "need", "would like", "want to have")),
+    *("id like", "wed like", "id like to have", "id love", "need", "want", "give me", "get me", "make", "make me"),
+    *("create", "build", "produce", "prepare", "generate", "lets make", "lets have", "could use"),
+)
 _WANTS = PhraseBook(
     *(f"{who} {want} to" for who in ("i", "we") for want in ("want", "need", "would like")),
     *("id like to", "wed like to", "lets", "let us"),
@@ -24,39 +36,40 @@ _THE_MODEL = PhraseBook("model", "hub model", "this model")
 _THE_SAME = PhraseBook("it", "this", "that", "it all")
 _ASSIGNS = PhraseBook("=", ":")
 _MODEL_WORD = PhraseBook("model")
-_BEHIND_NAME = PhraseBook(*phrases.words("to as in into with without using for on at and please revision , . ! ;"))
+_BEHIND_NAME = PhraseBook(
+    *phrases.words("to as in into with without using for on at and please revision , . ! ;"), *phrases.ASIDES
+)
 
 _BETWEEN = PhraseBook(
     *("and", "also", "then", "but", "plus", "with", "using", "enable"),
     *(",", ".", ";", ":", "!", "!!", "!!!", "...", "…", "-", "--", "–", "—", "(", ")", ").", "+", "&"),
     *phrases.COURTESY,
     *phrases.SECOND_THOUGHTS,
+    *phrases.ASIDES,
 )
 _MORE = PhraseBook("and", "or", ", and")
 _MORE_OR_COMMA = PhraseBook("and", "or", ", and", ",")
 _OPPOSES = PhraseBook("instead of", "rather than")
-_HEADS = PhraseBook(
-    *("use", "take", "choose", "pick", "apply", "try", "prefer", "go with", "make it", "make that", "use it"),
-    *(f"{verb} to" for verb in ("switch", "switch it", "switch back", "change", "change it", "move", "set", "set it")),
-    *(f"{who} {want}" for who in ("i", "we") for want in ("want", "need", "would like", "prefer", "want to use")),
-    *(
-        "id like",
-        "wed like",
-        "id prefer",
-        "id like to use",
-        "lets use",
-        "lets take",
-        "lets try",
-        "lets do",
-        "lets go with",
-    ),
+_WISHES = PhraseBook(
+    *(f"{who} {want}" for who in ("i", "we") for want in ("want", "need", "would like", "want to have")),
+    *("id like", "wed like", "id like to have", "need", "want", "give me", "get me"),
 )
+_HEADS = PhraseBook(
+    *_WISHES.phrases,
+    *("use", "take", "choose", "pick", "apply", "try", "prefer", "go with", "go for", "make it", "make that", "use it"),
+    *(f"{verb} to" for verb in ("switch", "switch it", "switch back", "change", "change it", "move", "set", "set it")),
+    *("i prefer", "we prefer", "i want to use", "we want to use", "id prefer", "id like to use"),
+    *(f"lets {verb}" for verb in ("use", "take", "try", "do", "go with", "go for")),
+)
+_ADD = PhraseBook("add", "add a", "add an", "add the")
 _MOVES = PhraseBook(
     *("change", "switch", "set", "update", "increase", "raise", "bump", "reduce", "lower", "decrease", "move", "make"),
 )
-_AGREEMENTS = PhraseBook(*phrases.ACCEPT, *phrases.EXPLICIT, *phrases.PRAISE)
+_AGREEMENTS = PhraseBook(
+    *phrases.ACCEPT, *phrases.EXPLICIT, *phrases.PRAISE, *phrases.NEXT, *phrases.ANALYSIS, *phrases.PLAN, *phrases.RETRY
+)
 _DO = PhraseBook("do", "do it", "do it now")
-_REJECTIONS = PhraseBook("no", "nope", "nah", "wrong", "thats wrong", "that is wrong", "not ok")
+_REJECTIONS = PhraseBook("no", "nope", "nah", "wrong", "thats wrong", "that is wrong", "not ok", *phrases.REJECTED)
 _LINKS = frozenset({"and", "then", "but", "please"})
 
 # What needs more words to be understood comes before what needs fewer: "fp8 kv cache" before "fp8".
@@ -84,6 +97,17 @@ _CLAUSES: tuple[Clause, ...] = (
 )
 
 
+# What stands beside something else, and is one by itself: a plan has one KV cache, and a list of algorithms.
+_ADDED: tuple[Clause, ...] = (quantizing.kv_cache, finishing.evaluation, finishing.export)
+
+
+@dataclass(frozen=True)
+class Unread:
+    """A sentence of which something is not understood: `text` is the first such part, as typed."""
+
+    text: str
+
+
 @dataclass(frozen=True)
 class Reading:
     """What a sentence says. `to_quantize`: it asks to quantize; `model_alone`: it names a model without any verb."""
@@ -93,9 +117,9 @@ class Reading:
     model_alone: bool
 
 
-def read_clauses(tokens: tuple[Token, ...], vocabulary: Vocabulary, in_thread: bool = False) -> Reading | None:
-    """The sentence's changes, or None when any part of it is not understood or contradicts another. `in_thread`: it is
-    said of a model that is known, so that "quantize aggressively" names no folder of that name."""
+def read_clauses(tokens: tuple[Token, ...], vocabulary: Vocabulary, in_thread: bool = False) -> Reading | Unread:
+    """The sentence's changes, or what of it is not understood or contradicts another part. `in_thread`: it is said of a
+    model that is known, so that "quantize aggressively" names no folder of that name."""
     cursor, gathered = Cursor(tokens, vocabulary), Gathered()
     _skip_between(cursor)
     if cursor.takes(_PREFIX):
@@ -103,17 +127,37 @@ def read_clauses(tokens: tuple[Token, ...], vocabulary: Vocabulary, in_thread: b
     model_alone = names.is_place(cursor.token) and _model(cursor, gathered, any_name=False)
     to_quantize = begun = False
     while not cursor.ended:
-        if _clause(cursor, gathered):
+        start = cursor.at
+        if not to_quantize and _version_of(cursor, gathered, in_thread):
+            begun = to_quantize = True
+        elif _clause(cursor, gathered):
             if cursor.took_away and _takes_away_more(cursor):
-                return None
+                return Unread(unread.from_here(tokens, start))
             begun = True
         elif not to_quantize and _to_quantize(cursor, gathered, in_thread):
             begun = to_quantize = True
         elif not _agreement(cursor, begun or model_alone):
-            return None
+            return Unread(_unread(cursor, start))
+        if gathered.contradicts:
+            return Unread(unread.from_here(tokens[: cursor.at], start))
         _skip_between(cursor)
     changes = gathered.changes()
-    return None if changes is None else Reading(changes, to_quantize, model_alone)
+    return Unread(gathered.misfit()) if changes is None else Reading(changes, to_quantize, model_alone)
+
+
+def begins_quantizing(tokens: tuple[Token, ...]) -> bool:
+    """Whether the first word but courtesy asks to quantize."""
+    cursor = Cursor(tokens, Vocabulary())
+    _skip_between(cursor)
+    return cursor.sees(_QUANTIZE)
+
+
+def _unread(cursor: Cursor, start: int) -> str:
+    blamed = cursor.blamed
+    if blamed is not None and blamed >= start:
+        return unread.from_here(cursor.tokens[: blamed + 1], blamed)
+    adds = start > 0 and cursor.tokens[start - 1].key == "also"
+    return unread.at(cursor.tokens, start - adds)
 
 
 def _skip_between(cursor: Cursor) -> None:
@@ -143,19 +187,42 @@ def _takes_away_more(cursor: Cursor) -> bool:
 
 def _clause(cursor: Cursor, gathered: Gathered) -> bool:
     start = cursor.at
-    cursor.headed = cursor.moves = False
+    cursor.headed = cursor.moves = cursor.wished = False
     cursor.took_away = cursor.key
     if without(cursor, gathered):
         return True
     cursor.at, cursor.took_away = start, ""
+    if cursor.takes(_ADD):
+        return _any_of(_ADDED, cursor, gathered, start)
+    cursor.wished = cursor.sees(_WISHES)
     cursor.headed = cursor.takes(_HEADS)
     cursor.moves = not cursor.headed and cursor.takes(_MOVES)
     cursor.skips_article()
+    return _any_of(_CLAUSES, cursor, gathered, start)
+
+
+def _any_of(clauses: tuple[Clause, ...], cursor: Cursor, gathered: Gathered, start: int) -> bool:
     begin = cursor.at
-    for clause in _CLAUSES:
+    for clause in clauses:
         if clause(cursor, gathered):
             return True
         cursor.at = begin
+    cursor.at = start
+    return False
+
+
+def _version_of(cursor: Cursor, gathered: Gathered, in_thread: bool) -> bool:
+    """ "I need an fp8 version of Qwen/Qwen3-8B", "a quantized Qwen/Qwen3-8B"."""
+    start = cursor.at
+    wished = cursor.takes(_VERSION_WISHES)
+    cursor.skips_article()
+    scheme = values.scheme(cursor, loosely=True)
+    if cursor.takes(_A_VERSION) or (wished and cursor.takes(_QUANTIZED)):
+        cursor.skips_article()
+        cursor.takes(_THE_MODEL)
+        any_name = not in_thread and cursor.before == "of" and names.ends_as_name(cursor)
+        if _model(cursor, gathered, any_name):
+            return scheme is None or gathered.choose("global_scheme", scheme)
     cursor.at = start
     return False
 
@@ -164,7 +231,7 @@ def _to_quantize(cursor: Cursor, gathered: Gathered, in_thread: bool) -> bool:
     """ "quantize Qwen/Qwen3-8B", "I want to quantize the model /models/llama", "quantize it"."""
     start = cursor.at
     cursor.takes(_WANTS)
-    if not cursor.takes(_QUANTIZE):
+    if not cursor.takes(_QUANTIZE) and not (cursor.takes(_MAKE) and names.is_place(cursor.token)):
         cursor.at = start
         return False
     cursor.skips_article()
@@ -173,9 +240,8 @@ def _to_quantize(cursor: Cursor, gathered: Gathered, in_thread: bool) -> bool:
         return True
     cursor.takes(_ASSIGNS)
     if not _is_said_of_a_plan(cursor):
-        any_name = (
-            called_model or cursor.sees_behind(_MODEL_WORD) or (not in_thread and cursor.sees_behind(_BEHIND_NAME))
-        )
+        alone = cursor.sees_behind(_BEHIND_NAME) or _scheme_behind(cursor)
+        any_name = called_model or cursor.sees_behind(_MODEL_WORD) or (not in_thread and alone)
         _model(cursor, gathered, any_name)
         cursor.takes(_MODEL_WORD)
     return True
@@ -184,6 +250,12 @@ def _to_quantize(cursor: Cursor, gathered: Gathered, in_thread: bool) -> bool:
 def _model(cursor: Cursor, gathered: Gathered, any_name: bool) -> bool:
     found = names.model(cursor, any_name)
     return found is not None and places.tell_model(found, gathered)
+
+
+def _scheme_behind(cursor: Cursor) -> bool:
+    """Whether the next word names a scheme: "quantize tiny fp8"."""
+    behind = cursor.tokens[cursor.at + 1 : cursor.at + 2]
+    return bool(behind) and values.known_scheme(behind[0], cursor) is not None
 
 
 def _is_said_of_a_plan(cursor: Cursor) -> bool:
@@ -207,7 +279,8 @@ def _agreement(cursor: Cursor, begun: bool) -> bool:
         if not cursor.ended and cursor.tokens[cursor.at].kind is Kind.MARK:
             return True
         cursor.at = start
-    apart = not begun or cursor.at == 0 or cursor.tokens[cursor.at - 1].kind is Kind.MARK or cursor.before in _LINKS
+    kinds = {token.kind for token in cursor.tokens[max(0, cursor.at - 1) : cursor.at + 1]}
+    apart = not begun or bool(kinds & {Kind.MARK, Kind.EMOJI}) or cursor.before in _LINKS
     if cursor.before in phrases.PLEASE and cursor.takes(_DO):  # "please do"
         return cursor.key != "not"
     if not apart or not cursor.takes(_AGREEMENTS):

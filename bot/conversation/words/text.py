@@ -54,7 +54,6 @@ _EMOJI_NAMES = {
 _EMOJI_NAME = re.compile(rf":({'|'.join(map(re.escape, _EMOJI_NAMES))}):(?::skin-tone-[2-6]:)?")
 _EMOJI = re.compile("([\u2600-\u27bf\U0001f000-\U0001faff])")
 
-_PLAIN = re.compile(rf"[\t\n\r\x20-\x7e–—{''.join(set(_EMOJI_NAMES.values()))}]*")
 # Alphabets with letters that look like Latin ones.
 _LOOKALIKES = ("CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE", "COPTIC", "LISU", "MATHEMATICAL")
 _LETTERS = re.compile(r"[^\W\d_]+")
@@ -64,6 +63,7 @@ _PIECE = re.compile(
                    |"[^"\n]{{1,{_QUOTED_AT_MOST}}}"
                    |(?<![^\s(\[])'[^'\n]{{1,{_QUOTED_AT_MOST}}}'(?![^\s.:!?)\],;]))
        |(?P<mention><[@!\#][^<>\s]{{1,100}}>|(?<!\S)@[A-Za-z0-9][\w.-]{{0,99}})
+       |(?P<number>(?<!\S)[1-9],[0-9]{{3}}(?![^\s.,:!?);]|,\S))
        |(?P<mark>[,;"`\n–—])
        |(?P<word>[^\s,;"`–—]+)""",
     re.VERBOSE,
@@ -100,12 +100,9 @@ class Token:
 
 @dataclass(frozen=True)
 class Sentence:
-    """A sentence in pieces. `plain`: it has only characters that an answer may have. `repeats`: it has lines that
-    repeat somebody else. `asks`: it has a question mark."""
+    """A sentence in pieces. `asks`: it has a question mark of any alphabet."""
 
     tokens: tuple[Token, ...]
-    plain: bool
-    repeats: bool
     asks: bool
 
 
@@ -121,8 +118,6 @@ def read(text: str) -> Sentence | None:
         return None
     return Sentence(
         tokens=tokens,
-        plain=_PLAIN.fullmatch(seen) is not None,
-        repeats=any(line.lstrip().startswith((">", "&gt;")) for line in seen.splitlines()),
         asks=any("?" in token.text for token in tokens if token.kind is Kind.MARK) or _asks_otherwise(text),
     )
 
@@ -161,6 +156,8 @@ def _tokens(text: str) -> Iterator[Token]:
                 yield Token(Kind.QUOTED, content[1:-1], "", "")
             case "mention":
                 yield Token(Kind.MENTION, content, content.lower(), "")
+            case "number":  # 1,024; but "64,512" may as well be two numbers
+                yield _plain_word(content)
             case "mark":
                 yield _mark(content)
             case _:

@@ -10,7 +10,7 @@ from pydantic import JsonValue
 from bot.conversation.request import Changes
 from bot.conversation.state import Checkpoint
 from bot.conversation.words import answers, questions
-from bot.conversation.words.sentences import Reading, read_clauses
+from bot.conversation.words.sentences import Reading, begins_quantizing, read_clauses
 from bot.conversation.words.text import Sentence, read
 from bot.conversation.words.vocabulary import PUBLISHED, Vocabulary
 from schemas.base import Document
@@ -30,10 +30,12 @@ class Intent(StrEnum):
 
 class Understood(Document):
     """A sentence as it was understood. Only a request and a change have `changes`; those of a request name a model, or
-    else the person has to be asked for it."""
+    else the person has to be asked for it. `unread` is the first part that was not understood, as typed, where that
+    is why there are no changes."""
 
     intent: Intent
     changes: Changes = Changes()
+    unread: str = ""
 
     @property
     def flat(self) -> dict[str, JsonValue]:
@@ -62,9 +64,12 @@ def understand(sentence: str, checkpoint: Checkpoint | None, vocabulary: Vocabul
         return Understood(intent=Intent.APPROVE)
     if questions.is_question(said):
         return _asked(said, checkpoint, vocabulary)
-    # Lines that repeat somebody else are not what this person says.
-    reading = None if said.repeats else read_clauses(said.tokens, vocabulary, in_thread=checkpoint is not None)
-    return _UNCLEAR if reading is None else _meant(reading, checkpoint)
+    reading = read_clauses(said.tokens, vocabulary, in_thread=checkpoint is not None)
+    if isinstance(reading, Reading):
+        return _meant(reading, checkpoint)
+    if answers.rejects_with_reason(said):
+        return Understood(intent=Intent.REJECT)
+    return Understood(intent=Intent.UNCLEAR, unread=reading.text)
 
 
 def as_json(understood: Understood) -> dict[str, Any]:
@@ -73,19 +78,29 @@ def as_json(understood: Understood) -> dict[str, Any]:
 
 
 def _asked(said: Sentence, checkpoint: Checkpoint | None, vocabulary: Vocabulary) -> Understood:
-    """A question; where nothing waits, "could you quantize ...?" is a request in polite words."""
-    deed = () if checkpoint is not None or said.repeats else questions.politely_asked(said)
-    reading = read_clauses(deed, vocabulary) if deed else None
-    if reading is not None and reading.to_quantize and reading.changes.model is not None:
-        return Understood(intent=Intent.REQUEST, changes=reading.changes)
+    """A question; "could you use awq?" is a change in polite words, and "could you quantize ...?" a request."""
+    deed = questions.politely_asked(said)
+    reading = read_clauses(deed, vocabulary, in_thread=checkpoint is not None) if deed else None
+    if isinstance(reading, Reading):
+        meant = _meant(reading, checkpoint)
+        named = reading.to_quantize and meant.changes.model is not None
+        if (checkpoint is None and named) or (questions.asks_for_a_deed(said) and _changes(meant, checkpoint)):
+            return meant
+    elif reading is not None and checkpoint is None and begins_quantizing(deed):
+        return Understood(intent=Intent.QUESTION, unread=reading.text)
     return Understood(intent=Intent.QUESTION)
+
+
+def _changes(meant: Understood, checkpoint: Checkpoint | None) -> bool:
+    """Whether it changes what is there already: that is safe to do for whoever only wondered, as it needs a new yes."""
+    return meant.intent is Intent.CHANGE or (checkpoint is not None and meant.intent is Intent.REQUEST)
 
 
 def _meant(reading: Reading, checkpoint: Checkpoint | None) -> Understood:
     named = reading.changes.model is not None
-    if reading.to_quantize and (named or checkpoint is None):
+    # Where no thread has a model, whoever names one wants it: "I'd like Qwen/Qwen3-8B in fp8".
+    if (reading.to_quantize and (named or checkpoint is None)) or (named and checkpoint is None):
         return Understood(intent=Intent.REQUEST, changes=reading.changes)
     if reading.model_alone:
-        # In a thread it could be praise of the model as well as the wish for another one.
-        return Understood(intent=Intent.REQUEST, changes=reading.changes) if checkpoint is None else _UNCLEAR
+        return _UNCLEAR  # in a thread it could be praise of the model as well as the wish for another one
     return _UNCLEAR if reading.changes.nothing else Understood(intent=Intent.CHANGE, changes=reading.changes)

@@ -11,7 +11,8 @@ from bot.conversation.words.cursor import Cursor
 from bot.conversation.words.phrases import PhraseBook
 from bot.conversation.words.text import Kind, Token
 
-_NUMBER = re.compile(r"[0-9]{1,9}")
+_NUMBER = re.compile(r"[0-9]{1,9}|[1-9],[0-9]{3}")
+_THOUSANDS = re.compile(r"([0-9]{1,3})k")
 _DECIMAL = re.compile(r"(?:[0-9]{1,9}(?:\.[0-9]{1,9})?|\.[0-9]{1,9})(?:e-?[0-9]{1,2})?")
 _FROM = PhraseBook("from")
 _TO = PhraseBook("to")
@@ -32,18 +33,30 @@ _ALIASES = {"int4": "int4_wo_32", "uint4": "uint4_wo_32", "ptpc": "ptpc_fp8"}
 _LOOSELY_AFTER = frozenset({"to", "as", "use", "using", "scheme", "with", "in", "=", ":"})
 _BITS = PhraseBook("w8a8")
 _PER_CHANNEL = PhraseBook("per channel", "per_channel")
+_PER_TENSOR = PhraseBook("per tensor", "per_tensor")
+_PER_TOKEN = PhraseBook("per channel", "per_channel", "per token", "per_token", "ptpc")
 _SMOOTH_QUANT = PhraseBook("smooth quant", "smooth_quant")
 _GROUP = PhraseBook("group size", "group_size", "groups of", "with group size", "with groups of", "group", "g")
+_MOST_JOINED = 10
 _GROUPED = re.compile(r"g([0-9]{1,4})")
 
 
 def number(cursor: Cursor) -> int | None:
-    """A whole number of plain digits; "1,024" could be two numbers and is none."""
+    """A whole number of plain digits, with commas between the thousands or none."""
     token = cursor.token
     if token is None or token.kind is not Kind.WORD or not _NUMBER.fullmatch(token.text):
         return None
     cursor.at += 1
-    return int(token.text)
+    return int(token.text.replace(",", ""))
+
+
+def count(cursor: Cursor) -> int | None:
+    """A number of things, which may be counted in thousands: 1k. Of tokens, "2k" could be 2,000 as well as 2,048."""
+    thousands = _THOUSANDS.fullmatch(cursor.key)
+    if thousands is None:
+        return number(cursor)
+    cursor.at += 1
+    return int(thousands[1]) * 1_000
 
 
 def new_number(cursor: Cursor) -> int | None:
@@ -86,7 +99,7 @@ def scheme(cursor: Cursor, loosely: bool = False) -> str | None:
     if cursor.quoted:
         return _named_scheme(cursor, loosely=True) if loosely else None
     cursor.takes(_BITS)  # "w8a8 int8" says it twice; by itself it may be int8 or fp8
-    found = _spelled_apart(cursor) or _named_scheme(cursor, loosely)
+    found = _spelled_apart(cursor) or _granular(cursor) or _named_scheme(cursor, loosely)
     if found is None:
         cursor.at = start
     else:
@@ -136,6 +149,25 @@ def _spelled_apart(cursor: Cursor) -> str | None:
     return found
 
 
+def _granular(cursor: Cursor) -> str | None:
+    """Names with what has a scale of its own: "fp8 per tensor" is fp8 itself, "per channel fp8" is ptpc_fp8.
+
+    Source: AMD Quark's schemes; INT8 has a scale per tensor, and FP8 one per tensor or per token and channel.
+    """
+    start = cursor.at
+    tensor, token = cursor.takes(_PER_TENSOR), cursor.takes(_PER_TOKEN)
+    kind = cursor.key
+    if kind in ("fp8", "int8"):
+        cursor.at += 1
+        if not tensor and not token:
+            tensor, token = cursor.takes(_PER_TENSOR), cursor.takes(_PER_TOKEN)
+        found = kind if tensor and not token else "ptpc_fp8" if token and not tensor and kind == "fp8" else ""
+        if found in cursor.vocabulary.schemes:
+            return found
+    cursor.at = start
+    return None
+
+
 def _group(cursor: Cursor, said: bool) -> str | int | None:
     grouped = _GROUPED.fullmatch(cursor.key)
     if grouped:
@@ -158,4 +190,17 @@ def algorithm(cursor: Cursor, quoted: bool = False) -> str | None:
         return names.algorithm_of.get("smoothquant")
     found = text if text in names.algorithms else names.algorithm_of.get(text.lower().replace("-", "_"))
     cursor.at += found is not None
+    return found
+
+
+def joined_algorithms(cursor: Cursor) -> list[str]:
+    """Several algorithms that are known in one word: awq+smoothquant. Empty when they are not."""
+    token = cursor.token
+    if token is None or token.kind is not Kind.WORD or not 0 < token.text.count("+") < _MOST_JOINED:
+        return []
+    named = [cursor.vocabulary.algorithm_of.get(part.replace("-", "_")) for part in token.word.split("+")]
+    found = [name for name in named if name is not None]
+    if len(found) < len(named):
+        return []
+    cursor.at += 1
     return found

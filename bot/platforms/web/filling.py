@@ -13,6 +13,12 @@ WAS = "was."
 """Begins the names of the hidden fields that hold what a field was filled with."""
 
 
+_PATHS = {
+    "model": "Write a name of the Hub such as Qwen/Qwen3-8B, or a whole path that begins with /.",
+    "output_dir": "Write a name such as my-model-fp8, or a whole path that begins with /.",
+}
+
+
 @dataclass(frozen=True)
 class Value:
     """What a field shows. `was` is what it was filled with when the form was opened."""
@@ -54,6 +60,29 @@ def touched(form: Form, sent: Sent) -> dict[str, str]:
         if not same:
             changed[field.name] = "\n".join(_lines(value)) if field.kind == "list" else value
     return changed
+
+
+def misplaced(form: Form, typed: Mapping[str, str]) -> dict[str, str]:
+    """Sentences for typed paths that can mean nothing on a runner, by field: all else about a path is the runner's."""
+    wrong: dict[str, str] = {}
+    for field in form.fields:
+        path = typed.get(field.name, "").strip()
+        if field.name not in _PATHS or not path:
+            continue
+        if path.startswith("~"):
+            wrong[field.name] = f"{field.label}: the runner knows no ~ folder. {_PATHS[field.name]}"
+        elif not path.startswith("/") and _climbs(path):
+            wrong[field.name] = f'{field.label}: a name cannot climb out of its folder with "..". {_PATHS[field.name]}'
+    return wrong
+
+
+def _climbs(path: str) -> bool:
+    depth = 0
+    for part in path.split("/"):
+        depth += -1 if part == ".." else 0 if part in {"", "."} else 1
+        if depth < 0:
+            return True
+    return False
 
 
 def _lines(text: str) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Mapping
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
@@ -16,7 +16,7 @@ from bot.errors import StoreError
 from bot.platforms.contract import Clicked, Edited, Event, Inlet, Receipt, Said
 from bot.platforms.web.adapter import CHANNEL, NAME
 from bot.platforms.web.body import LONGEST_TEXT, Sent, read_sent, too_long
-from bot.platforms.web.filling import touched
+from bot.platforms.web.filling import misplaced, touched
 from bot.platforms.web.library import Library
 from bot.platforms.web.live import Live
 from bot.platforms.web.pages import Pages
@@ -132,9 +132,8 @@ class Forms:
         typed = touched(form, sent)
         key = sent.key(opened_from, *(f"{name}={value}" for name, value in typed.items()))
 
-        def again(status: int, problem: str = "", errors: FormErrors | None = None) -> Awaitable[Response]:
-            wrong = errors.errors if errors else {}
-            return self._pages.edit_page(request, conversation, form, status, typed, wrong, problem)
+        def again(status: int, problem: str = "", errors: Mapping[str, str] | None = None) -> Awaitable[Response]:
+            return self._pages.edit_page(request, conversation, form, status, typed, errors, problem)
 
         if (known := self._taken.get(key)) is not None:
             return _back(conversation, known)
@@ -143,8 +142,9 @@ class Forms:
         if any(len(value) > LONGEST_TEXT for value in typed.values()):
             return await again(413, too_long().message)
         changes = read_form(form, typed)
-        if isinstance(changes, FormErrors):
-            return await again(422, errors=changes)
+        wrong = misplaced(form, typed) | (changes.errors if isinstance(changes, FormErrors) else {})
+        if wrong or isinstance(changes, FormErrors):
+            return await again(422, errors=wrong)
         if changes.nothing:
             return await again(422, "Nothing was changed, so nothing was sent.")
         try:

@@ -1,4 +1,4 @@
-"""What can be looked at: the list of threads, one thread, all runs, help."""
+"""What can be looked at: the list of threads, one thread, all threads with filters, help."""
 
 from __future__ import annotations
 
@@ -14,22 +14,13 @@ from bot.conversation.person import Person
 from bot.errors import NotFound, StoreError
 from bot.platforms.contract import Said
 from bot.platforms.web.filling import filled
-from bot.platforms.web.filters import read_filters
+from bot.platforms.web.filters import OPEN, STATES, read_filters
 from bot.platforms.web.library import Library
 from bot.platforms.web.live import Live, TooManyFollowers
 from bot.platforms.web.problems import PageProblem
 from bot.platforms.web.rendering import Templates
-from bot.platforms.web.views import (
-    BUSY,
-    STANDING,
-    WAITING,
-    asked_digest,
-    entries,
-    listed,
-    platform_name,
-    standing,
-    steps,
-)
+from bot.platforms.web.standing import BUSY, WAITING, sayable, standing, standing_of, steps
+from bot.platforms.web.views import asked_digest, entries, listed, platform_name
 from bot.store.records import Conversation, HistoryQuery, HistoryRow, StoredEvent
 
 EXAMPLES = (
@@ -145,7 +136,7 @@ class Pages:
             filters=filters,
             runs=listed(rows, _reader(request)),
             older=filters.older(rows[-1].id) if more and rows else "",
-            kinds=[(kind, label) for kind, (label, _) in STANDING.items() if kind != "ended"],
+            kinds=[(kind, standing_of(kind).label) for kind in STATES if kind != OPEN],
         )
 
     async def help(self, request: Request) -> Response:
@@ -226,6 +217,7 @@ class Pages:
             "run": getattr(conversation.state, "run", None),
             "scheme": _scheme(conversation),
             "asked": asked_digest(conversation),
+            "says": " · ".join(sayable(conversation.state)),
             "told": told if told is not None and told.conversation == conversation.id else None,
         }
 

@@ -79,6 +79,7 @@ def _environment() -> Environment:
         "told": told,
         "exact": exact,
         "when": when,
+        "plain": texts.plain,
         "doubts": texts.exact,
         "grouped": grouped,
         "size": amounts.size,

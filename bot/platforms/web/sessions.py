@@ -13,6 +13,9 @@ from bot.platforms.web.guard import Attempts, login_page, safe_target
 from bot.platforms.web.identity import SESSION_LIFE, Access
 from bot.platforms.web.rendering import Templates
 
+WRONG = "No person of this page has that token."
+MANY_WRONG = f"{WRONG} Many wrong ones came from here within a minute: copy it from the settings instead of trying."
+
 
 class Sessions:
     """The handlers of the sign-in page. A token comes in by a form only: never in an address, never into a log."""
@@ -36,14 +39,10 @@ class Sessions:
         wanted = safe_target(sent.one("next") or "/")
         if getattr(request.state, "person", None) is not None and not self._access.holders:
             return RedirectResponse(wanted, 303)  # nobody needs a token here
-        address = request.client.host if request.client else ""
-        if self._attempts.too_many(address):
-            message = "Too many wrong tokens came from here. Wait a minute, then try again."
-            return login_page(self._templates, request, 429, wanted, message)
+        # The token first: behind a proxy a team shares one address, and the wrong tokens of one lock nobody else out.
         person = self._access.person_of_token(sent.one("token").strip())
         if person is None:
-            self._attempts.failed(address)
-            return login_page(self._templates, request, 401, wanted, "No person of this page has that token.")
+            return self._wrong(request, wanted)
         response = RedirectResponse(wanted, 303)
         response.set_cookie(
             self._access.cookie,
@@ -54,6 +53,14 @@ class Sessions:
             secure=request.url.scheme == "https",
         )
         return response
+
+    def _wrong(self, request: Request, wanted: str) -> Response:
+        """Nobody's token. Too many of them are told so, and are not counted on and on."""
+        address = request.client.host if request.client else ""
+        if self._attempts.too_many(address):
+            return login_page(self._templates, request, 429, wanted, MANY_WRONG)
+        self._attempts.failed(address)
+        return login_page(self._templates, request, 401, wanted, WRONG)
 
     async def leave(self, _: Request) -> Response:
         """Forget the session in this browser."""

@@ -4,48 +4,20 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import groupby
 from urllib.parse import quote
 
-from bot.cards.card import ActionKind, Attachment, Button, Card, Tone
+from bot.cards.card import ActionKind, Attachment, Button, Card
 from bot.cards.changes import changes_in_words
 from bot.cards.form_data import Option
 from bot.conversation.person import Person
-from bot.conversation.state import State, asked_at
+from bot.conversation.state import asked_at
 from bot.platforms.contract import Clicked, Edited, Said
+from bot.platforms.web.standing import Standing, standing_of
 from bot.store.records import Conversation, HistoryRow, Shown, StoredEvent
 
-# Where a conversation stands, in a few words, and how that feels. The keys are the kinds of states and of endings.
-STANDING: dict[str, tuple[str, Tone]] = {
-    "analysing": ("Reading the model", Tone.WORKING),
-    "reviewing_analysis": ("Is the analysis right?", Tone.WAITING),
-    "planning": ("Making the plan", Tone.WORKING),
-    "reviewing_plan": ("Confirm or change the plan", Tone.WAITING),
-    "preparing": ("Preparing the command", Tone.WORKING),
-    "reviewing_command": ("Run this exact command?", Tone.WAITING),
-    "submitting": ("Handing the command over", Tone.WORKING),
-    "running": ("Running", Tone.WORKING),
-    "reviewing_result": ("Accept the result?", Tone.WAITING),
-    "failed": ("Failed: what next?", Tone.BAD),
-    "ended": ("Ended", Tone.CLOSED),
-    "accepted": ("Accepted", Tone.GOOD),
-    "rejected": ("Rejected", Tone.CLOSED),
-    "cancelled": ("Cancelled", Tone.CLOSED),
-    "expired": ("Expired", Tone.CLOSED),
-}
-WAITING = frozenset({"reviewing_analysis", "reviewing_plan", "reviewing_command", "reviewing_result", "failed"})
-BUSY = frozenset({"analysing", "planning", "preparing", "submitting", "running"})
-
-_STEPS = (
-    ("Analysis", {"analysing", "reviewing_analysis"}),
-    ("Plan", {"planning", "reviewing_plan"}),
-    ("Command", {"preparing", "reviewing_command"}),
-    ("Run", {"submitting", "running"}),
-    ("Result", {"reviewing_result"}),
-)
-_STEP_OF_STAGE = {"intake": 0, "plan": 1, "manifest": 2, "submission": 3, "run": 3}
 _DONE_BY_CLICK = {
     ActionKind.APPROVE: "pressed Approve",
     ActionKind.EDIT: "opened the form",
@@ -61,23 +33,6 @@ _PICTURES = (".png",)
 def new_key() -> str:
     """A name for one thing that a person is about to do, so that doing it twice is doing it once."""
     return secrets.token_urlsafe(18)
-
-
-@dataclass(frozen=True)
-class Standing:
-    """A state in words. `step` counts from 0 over `steps`; None when the conversation is not in any."""
-
-    kind: str
-    label: str
-    tone: Tone
-
-
-@dataclass(frozen=True)
-class Step:
-    """One of the five steps of a conversation: done, current, failed or ahead."""
-
-    name: str
-    state: str
 
 
 @dataclass(frozen=True)
@@ -104,7 +59,10 @@ class Entry:
 
 @dataclass(frozen=True)
 class WordsEntry(Entry):
-    """What a person said or did. `told` is what only the reader was answered; `settled` is False until it was."""
+    """What a person said or did. `told` is what only the reader was answered; `settled` is False until it was.
+
+    `times` is how often a press was answered so, one directly after the other.
+    """
 
     person: Person
     mine: bool
@@ -112,6 +70,12 @@ class WordsEntry(Entry):
     did: str
     told: str
     settled: bool
+    times: int = 1
+
+    @property
+    def pressed(self) -> bool:
+        """Whether it was a press of a button."""
+        return self.did in _DONE_BY_CLICK.values()
 
 
 @dataclass(frozen=True)
@@ -143,31 +107,6 @@ class Listed:
     mine: bool
 
 
-def standing_of(kind: str) -> Standing:
-    """A kind of state, or an ending, in words. One that this page does not know is shown as it is called."""
-    label, tone = STANDING.get(kind, (kind.replace("_", " ").capitalize(), Tone.CLOSED))
-    return Standing(kind, label, tone)
-
-
-def standing(state: State) -> Standing:
-    """Where a conversation stands, in words."""
-    return standing_of(state.ending if state.kind == "ended" else state.kind)
-
-
-def steps(state: State) -> tuple[Step, ...]:
-    """The five steps, and how far the conversation is."""
-    if state.kind == "failed":
-        reached, mark = _STEP_OF_STAGE[state.stage], "failed"
-    elif state.kind == "ended":
-        reached, mark = (len(_STEPS), "") if state.ending == "accepted" else (_furthest(state), "stopped")
-    else:
-        reached, mark = next(place for place, (_, kinds) in enumerate(_STEPS) if state.kind in kinds), "current"
-    return tuple(
-        Step(name, "done" if place < reached else mark if place == reached else "ahead")
-        for place, (name, _) in enumerate(_STEPS)
-    )
-
-
 def platform_name(platform: str) -> str:
     """A platform as people call it."""
     return _PLATFORMS.get(platform, platform)
@@ -189,7 +128,7 @@ def entries(conversation: Conversation, thread: Sequence[StoredEvent | Shown], r
         else _done(item, reader.id == item.event.person.id, item.id)
         for item in thread
     )
-    return [entry for entry in drawn if entry is not None]
+    return _once([entry for entry in drawn if entry is not None])
 
 
 def asked_digest(conversation: Conversation) -> str:
@@ -226,12 +165,22 @@ def grouped(options: Iterable[Option]) -> list[tuple[str, list[Option]]]:
     return [(group, list(members)) for group, members in groupby(options, key=lambda option: option.group)]
 
 
-def _furthest(state: State) -> int:
-    reached = 0
-    for place, name in enumerate(("analysis", "plan", "manifest", "run")):
-        if getattr(state, name, None) is not None:
-            reached = place
-    return reached
+def _once(drawn: Iterable[Entry]) -> list[Entry]:
+    """The entries; presses of one person that were answered alike and follow each other are one entry."""
+    kept: list[Entry] = []
+    for entry in drawn:
+        before = kept[-1] if kept else None
+        if isinstance(entry, WordsEntry) and isinstance(before, WordsEntry) and _again(before, entry):
+            times = before.times + 1
+            kept[-1] = replace(before, at=entry.at, times=times, version=f"{entry.version}x{times}")
+        else:
+            kept.append(entry)
+    return kept
+
+
+def _again(before: WordsEntry, entry: WordsEntry) -> bool:
+    refused = entry.pressed and entry.settled and bool(entry.told)
+    return refused and replace(entry, id=before.id, at=before.at, version=before.version, times=before.times) == before
 
 
 def _shown(conversation: Conversation, shown: Shown) -> Entry:

@@ -36,9 +36,10 @@ class Board:
         documents: Documents = ALL,
         at: datetime = NOON,
         patience: timedelta | None = None,
+        approvers: str = "",
     ) -> list[Drawn]:
         """Draw a transition, and show what came of it."""
-        drawn = draw(CONVERSATION, self.state, after, verdict, documents, self.shown, at, patience)
+        drawn = draw(CONVERSATION, self.state, after, verdict, documents, self.shown, at, patience, approvers)
         for one in drawn:
             self.slots[one.slot] = one.what
             self.asks[one.slot] = one.asks

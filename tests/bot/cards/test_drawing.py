@@ -163,7 +163,7 @@ def test_a_change_says_what_and_leads_to_a_new_message() -> None:
     verdict = Verdict(Verb.CHANGED, states.ADA, Checkpoint.PLAN, states.PLAN.digest, changes)
     assert slots(board.go(states.planning(step=3), verdict)) == ["plan:2", "plan:3"]
     assert board.card("plan:2").outcome == (
-        "Changed by Ada, 2026-03-02 12:00 UTC: scheme int4_wo_32, calibration 256 samples"
+        "Changed by Ada, 2026-03-02 12:00 UTC: scheme int4_wo_32, calibration: 256 samples"
     )
     assert board.with_buttons == ["plan:3"]
 
@@ -217,7 +217,7 @@ def test_who_ended_it_needs_no_new_message() -> None:
     board = board_at(states.reviewing_plan())
     ended = _ended_at(states.reviewing_plan(), Ending.CANCELLED, states.ADA)
     assert slots(board.go(ended, Verdict(Verb.CANCELLED, states.ADA))) == ["plan:2"]
-    assert board.with_buttons == []
+    assert kinds_of(board.card("plan:2")) == [ActionKind.REVISE]
 
 
 @pytest.mark.parametrize("patience", [WEEK, None])
@@ -237,7 +237,8 @@ def test_a_cancelled_run_ends_in_a_new_message() -> None:
     assert slots(drawn) == ["run:4", "result:4"]
     assert "What it wrote may lie in /out." in read(board.card("result:4"))
     assert board.card("result:4").mention == states.ADA
-    assert board.with_buttons == []
+    assert board.with_buttons == ["result:4"]
+    assert kinds_of(board.card("result:4")) == [ActionKind.REVISE]
 
 
 def test_what_was_cancelled_before_the_runner_had_it_says_by_whom() -> None:
@@ -311,3 +312,92 @@ def _ended_at(state: State, ending: Ending, by: Person | None) -> Ended:
     """The end of a conversation in this state."""
     kept = {name: getattr(state, name) for name in type(state).model_fields if name in Ended.model_fields}
     return Ended(**{**kept, "kind": "ended", "ending": ending, "by": by, "at": states.NOON})
+
+
+ONLY = "Only web:grace and web:bob may approve this command."
+
+
+def test_the_command_says_who_may_approve_it() -> None:
+    board = board_at(states.preparing())
+    board.go(states.reviewing_command(), approvers=ONLY)
+    card = board.card("command:3")
+    assert f"warns: {ONLY}" in read(card)
+    assert f"Checkpoint 3 of 4: shall I run this exact command? {ONLY}" in read(card)
+    assert card.alternative.startswith(f"Shall I run this exact command? {ONLY} It quantizes ")
+    assert ONLY not in read(board_at(states.reviewing_command()).card("command:3"))
+
+
+@pytest.mark.parametrize(
+    "state", [state for state in states.all_states().values() if state.kind != "reviewing_command"]
+)
+def test_no_other_card_says_who_may_approve_commands(state: State) -> None:
+    board = Board()
+    drawn = board.go(state, approvers=ONLY)
+    assert not [one for one in drawn if ONLY in one.what.model_dump_json()]
+
+
+def _caption(after: State) -> str:
+    board = board_at(states.running())
+    (file,) = [one.what for one in board.go(after) if isinstance(one.what, Attachment)]
+    return file.alternative
+
+
+def test_the_report_is_called_what_it_is() -> None:
+    report = samples.report()
+    name = "validation_report.json"
+    assert (
+        _caption(states.failed(run=ended_run(RunState.FAILED, report, id="run-1")))
+        == f"{name}: why the run run-1 failed"
+    )
+    done = states.reviewing_result(run=ended_run(RunState.SUCCEEDED, report, id="run-1"))
+    assert _caption(done) == f"{name}: how the result of run run-1 was verified"
+    lost = states.failed(run=ended_run(RunState.LOST, report, id="run-1"))
+    cancelled = states.ended(ending=Ending.CANCELLED, run=ended_run(RunState.CANCELLED, report, id="run-1"))
+    assert _caption(lost) == _caption(cancelled) == f"{name}: what is known of run run-1"
+
+
+def test_going_back_from_an_end_closes_its_button() -> None:
+    before = states.reviewing_result()
+    board = board_at(before)
+    rejected = states.ended(ending=Ending.REJECTED)
+    board.go(rejected, Verdict(Verb.REJECTED, states.ADA, Checkpoint.RESULT, states.MANIFEST.digest))
+    assert [one.label for one in board.card("result:4").buttons] == ["Back to the plan"]
+    assert slots(board.go(states.planning(step=5), Verdict(Verb.REVISED, states.ADA))) == ["result:4", "plan:5"]
+    assert board.card("result:4").outcome == (
+        "Rejected by Ada, 2026-03-02 12:00 UTC; taken back to the plan by Ada, 2026-03-02 12:00 UTC"
+    )
+    assert board.with_buttons == ["plan:5"]
+
+
+def test_time_offers_the_way_back_where_it_tells_the_end() -> None:
+    board = board_at(states.reviewing_command())
+    expired = _ended_at(states.reviewing_command(), Ending.EXPIRED, None)
+    board.go(expired)
+    assert board.with_buttons == ["result:3:end"]
+    board.go(states.planning(step=4), Verdict(Verb.REVISED, states.ADA))
+    assert board.card("result:3:end").outcome.startswith("Taken back to the plan by Ada")
+    assert board.with_buttons == ["plan:4"]
+
+
+def _given_up() -> Board:
+    board = board_at(states.running())
+    board.go(states.failed(run=states.run(), trouble=Trouble(code="run_missing", message="It is not known.")))
+    return board
+
+
+def test_a_run_that_is_found_again_is_a_new_message_that_calls_the_requester() -> None:
+    board = _given_up()
+    assert slots(board.go(states.running(step=5))) == ["result:4", "run:5"]
+    assert board.card("result:4").outcome == "Outdated: the runner found the run again"
+    assert board.card("run:5").mention == states.ADA
+    assert board.with_buttons == ["run:5"]
+
+
+def test_a_run_that_is_found_ended_closes_its_first_message() -> None:
+    board = _given_up()
+    done = ended_run(RunState.SUCCEEDED, samples.report())
+    drawn = board.go(states.reviewing_result(run=done, step=5))
+    assert slots(drawn) == ["result:4", "run:4", "result:5", "result:5:file"]
+    assert board.card("run:4").outcome == "Finished after 3 min 20 s, 2026-03-02 12:03 UTC"
+    assert board.card("result:5").mention == states.ADA
+    assert board.with_buttons == ["result:5"]

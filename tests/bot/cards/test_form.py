@@ -141,6 +141,20 @@ def test_only_what_differs_is_a_change() -> None:
     }
 
 
+def test_a_revision_can_be_taken_back() -> None:
+    form = at_start()
+    revised = form.model_copy(
+        update={
+            "fields": tuple(
+                field.model_copy(update={"value": "abc123"}) if field.name == "revision" else field
+                for field in form.fields
+            )
+        }
+    )
+    assert changed(revised, revision=" ") == Changes(revision="")
+    assert changed(form, revision="") == Changes()
+
+
 def test_none_of_it_can_be_asked_for() -> None:
     assert changed(at_plan(), kv_cache_scheme="none").choices == {"kv_cache_scheme": None}
     with_awq = at_plan(plan_for(global_scheme="int4_wo_32", algorithm="awq"))

@@ -27,7 +27,7 @@ from bot.cards.working import working_card
 from bot.conversation.decision import Verb, Verdict
 from bot.conversation.person import Place
 from bot.conversation.request import Changes
-from bot.conversation.state import State
+from bot.conversation.state import Ending, State
 from bot.store.records import HistoryRow
 from schemas.artifacts.plan import Decision
 from schemas.runs import Progress, RunState
@@ -102,7 +102,9 @@ CARDS: dict[str, Make] = {
     "unknown": lambda t: run_card(7, filled(states.running(run=UNKNOWN, silent=states.AWAY), t)),
     "closed run": lambda t: run_closed_card(filled(states.running(), t), filled(ENDED, t)),
     "failure": lambda t: failure_card(7, filled(states.failed(run=ENDED), t), filled(states.ADA, t)),
-    "ending": lambda t: ending_card(filled(states.ended(run=ENDED), t), timedelta(days=7), filled(states.ADA, t)),
+    "ending": lambda t: ending_card(
+        7, filled(states.ended(run=ENDED, ending=Ending.REJECTED), t), timedelta(days=7), filled(states.ADA, t)
+    ),
 }
 
 

@@ -8,21 +8,22 @@ from pathlib import Path
 import pytest
 
 from bot.cards.card import ActionKind, Card, LogPart, Tone
-from bot.cards.changes import NAMES
 from bot.cards.ending import ending_card
 from bot.cards.failure import failure_card
+from bot.cards.form import edit_form
 from bot.cards.help import help_card
 from bot.cards.history import history_card
 from bot.cards.run import PHASES, handing_over_card, quiet_since, run_card, run_closed_card
 from bot.cards.working import working_card
 from bot.conversation.person import Person, Place
 from bot.conversation.state import Checkpoint, Ending, Stage, Trouble, Working
+from bot.conversation.wording import NAMES
 from bot.conversation.words.understand import Intent, understand
 from bot.conversation.words.vocabulary import PUBLISHED
 from bot.store.records import HistoryRow
 from runner.runs.diagnosis import diagnose_file
 from schemas.artifacts.plan import PlanChoices
-from schemas.artifacts.report import ValidationReport
+from schemas.artifacts.report import Check, FailureClass, ValidationReport
 from schemas.runs import Phase, Progress, RunState
 from tests import samples
 from tests.bot.cards.documents import ended_run
@@ -149,6 +150,11 @@ def test_a_run_of_which_nothing_is_known_is_closed_as_such() -> None:
     assert card.outcome == "Outcome not known"
 
 
+def styles_of(card: Card) -> list[tuple[ActionKind, str]]:
+    """What its buttons do and how they look, from left to right."""
+    return [(one.action.kind, one.style) for one in card.buttons]
+
+
 def _failed_run(report: ValidationReport) -> Card:
     run = ended_run(RunState.FAILED, report, exit_code=-9, code="exit_code", reason=report.summary)
     trouble = Trouble(code="exit_code", message=report.summary, hint=(report.next_actions or [""])[0])
@@ -164,11 +170,93 @@ def test_recorded_failures_are_shown_with_class_and_evidence(log: Path) -> None:
     assert said["Class"] == report.failure.value
     assert said["Exit status"] == "-9 (signal 9)"
     (evidence,) = [block for block in card.body if isinstance(block, LogPart)]
-    assert len(evidence.head) + evidence.left_out + len(evidence.tail) == len(report.evidence)
-    assert evidence.tail[-1][:400] in report.evidence[-1]
+    lines = (*evidence.head, *evidence.tail)
+    assert all(any(one[:400] in whole for whole in report.evidence) for one in lines)
+    assert not [one for one in lines if one in report.summary]
     assert all(action.split(".")[0][:200] in read(card) for action in report.next_actions)
-    assert kinds_of(card) == [ActionKind.RETRY, ActionKind.REVISE, ActionKind.CANCEL]
+    again, back = (ActionKind.RETRY, "primary"), (ActionKind.REVISE, "plain")
+    if report.failure.value in {"memory", "configuration", "compatibility", "quantization"}:
+        again, back = (ActionKind.REVISE, "primary"), (ActionKind.RETRY, "plain")
+    assert styles_of(card) == [again, back, (ActionKind.CANCEL, "danger")]
     assert card.tone is Tone.BAD
+
+
+OUT_OF_MEMORY = "torch.OutOfMemoryError: HIP out of memory. Tried to allocate 16.00 GiB."
+
+
+def test_a_failed_run_says_nothing_twice_and_no_protocol() -> None:
+    lines = [
+        '{"ptq": "phase", "phase": "calibrating"}',
+        "Calibrating: 12%",
+        '  {"ptq":"progress", "phase": "calibrating", "done": 3, "total": 4}',
+        "}",
+        OUT_OF_MEMORY,
+        "size: It is twice as large as predicted.",
+        "",
+    ]
+    checks = [
+        Check(name="exit status", outcome="failed", detail=f"The GPU ran out of memory. It said: {OUT_OF_MEMORY}"),
+        Check(name="size", outcome="failed", detail="It is twice as large as predicted."),
+    ]
+    report = ValidationReport(
+        status="failed",
+        summary=f"Quantization failed: {checks[0].detail}",
+        cause=checks[0].detail,
+        failure=FailureClass.MEMORY,
+        evidence=lines,
+        checks=checks,
+        next_actions=["Take a smaller batch."],
+    )
+    card = _failed_run(report)
+    said = read(card)
+    assert said.count(OUT_OF_MEMORY) == 1
+    assert said.count("The GPU ran out of memory.") == 1
+    assert said.count("twice as large") == 1
+    assert said.count("Take a smaller batch.") == 1
+    assert '"ptq"' not in said
+    (log,) = [block for block in card.body if isinstance(block, LogPart)]
+    assert log.tail == ("Calibrating: 12%", "}", "")  # short lines are no sentences: the log keeps its shape
+    assert "lets you change what stopped the run" in said
+
+
+@pytest.mark.parametrize("failure", FailureClass)
+def test_trying_again_comes_first_only_where_it_may_help(failure: FailureClass) -> None:
+    report = samples.report().model_copy(update={"failure": failure, "status": "failed"})
+    first = ActionKind.RETRY
+    if failure.value in {"memory", "configuration", "compatibility", "quantization"}:
+        first = ActionKind.REVISE
+    (kind, style), *others = styles_of(_failed_run(report))
+    assert (kind, style) == (first, "primary")
+    assert "primary" not in {other for _, other in others}
+
+
+OUTPUT_CODES = ("output_outside_roots", "output_not_empty", "output_taken", "bad_output_name", "no_output_roots")
+
+
+@pytest.mark.parametrize("code", OUTPUT_CODES)
+@pytest.mark.parametrize("stage", [stage for stage in Stage if stage is not Stage.RUN])
+def test_a_folder_that_cannot_be_used_is_not_blamed_on_the_model(stage: Stage, code: str) -> None:
+    trouble = Trouble(code=code, message="/tmp/x is outside the output roots.", hint="Name another folder.")
+    failed = states.failed_at(stage).model_copy(update={"trouble": trouble})
+    card = failure_card(7, failed)
+    assert card.title == "The output folder cannot be used: Qwen3-8B"
+    assert card.alternative.startswith("The output folder cannot be used: Qwen3-8B. /tmp/x")
+    assert styles_of(card)[0] == (ActionKind.EDIT, "primary")
+    assert "Press Edit to name another folder" in read(card)
+    assert "analysed" not in read(card)
+    form = edit_form(7, failed, None, None)
+    assert form.field("output_dir") is not None
+
+
+def test_a_full_disk_is_not_blamed_on_the_model() -> None:
+    full = Trouble(code="disk_full", message="The run needs 10.0 GB.", hint="Free some space.")
+    failed = states.failed_at(Stage.INTAKE).model_copy(update={"trouble": full})
+    assert failure_card(7, failed).title == "There is too little space on the disk: Qwen3-8B"
+
+
+def test_a_run_that_failed_while_writing_is_a_failed_run() -> None:
+    trouble = Trouble(code="output_too_large", message="It is no model's folder.")
+    assert failure_card(7, states.failed(trouble=trouble)).title == "The run failed: Qwen3-8B"
 
 
 def test_long_evidence_keeps_its_head_and_its_tail() -> None:
@@ -195,6 +283,7 @@ def test_a_run_whose_outcome_is_not_known_is_not_called_failed(run: object) -> N
     card = failure_card(7, states.failed(run=run))
     assert card.title == "Not known: what became of this run: Qwen3-8B"
     assert "Its outcome is not known. It is not run again by itself" in read(card)
+    assert "If the runner finds the run again, it is taken up here." in read(card)
 
 
 @pytest.mark.parametrize(
@@ -207,16 +296,18 @@ def test_a_run_whose_outcome_is_not_known_is_not_called_failed(run: object) -> N
     ],
 )
 def test_endings_say_who_and_what_is_left(ending: Ending, by: Person | None, words: str) -> None:
-    card = ending_card(states.ended(ending=ending, by=by), timedelta(days=7))
+    card = ending_card(7, states.ended(ending=ending, by=by), timedelta(days=7))
     assert words in read(card)
     assert card.alternative.startswith(f"Qwen3-8B: {words}"[:100])
     assert fields_of(card)["Output folder"] == "/out/qwen3-8b-fp8"
-    assert card.buttons == ()
+    assert kinds_of(card) == ([] if ending is Ending.ACCEPTED else [ActionKind.REVISE])
+    assert {(one.label, one.action.step) for one in card.buttons} <= {("Back to the plan", 4)}
     assert (card.tone is Tone.GOOD) == (ending is Ending.ACCEPTED)
 
 
 def test_what_never_ran_left_nothing() -> None:
-    card = ending_card(states.ended(ending=Ending.CANCELLED, run=None, manifest=None))
+    card = ending_card(7, states.ended(ending=Ending.CANCELLED, run=None, manifest=None, analysis=None))
+    assert [one.label for one in card.buttons] == ["Take it up again"]  # there is no plan to go back to
     assert "Nothing was run." in read(card)
     assert "Output folder" not in fields_of(card)
 

@@ -14,7 +14,7 @@ from bot.conversation.decide import decide
 from bot.conversation.decision import Proceed
 from bot.conversation.person import Person
 from bot.conversation.policy import Policy
-from bot.conversation.state import ReviewingPlan, Stage, State, asked_at
+from bot.conversation.state import Ended, Ending, ReviewingPlan, Stage, State, asked_at
 from schemas.digest import short
 from tests.bot.cards.board import Board, board_at
 from tests.bot.conversation import samples as states
@@ -23,7 +23,12 @@ from tests.bot.conversation import samples as states
 POLICY = Policy(approvers=(states.ADA.id, states.GRACE.id), admins=(states.ROOT.id,), runners=states.RUNNERS)
 PEOPLE = (states.ADA, states.GRACE, states.ROOT)
 COMMANDS = sorted(states.all_commands(states.analysing()))
-STARTS = [*states.all_states().values(), *(states.failed_at(stage) for stage in Stage)]
+STARTS = [
+    *states.all_states().values(),
+    *(states.failed_at(stage) for stage in Stage),
+    *(states.ended(ending=ending) for ending in (Ending.REJECTED, Ending.CANCELLED, Ending.EXPIRED)),
+    states.failed(run=states.run()),  # its runner did not know it
+]
 
 Step = tuple[str, Person]
 
@@ -33,7 +38,12 @@ def _look(board: Board, before: dict[str, Card | Attachment], drawn: list[Drawn]
     state = board.state
     assert state is not None
     front = front_slot(state)
-    assert set(board.with_buttons) <= {front}
+    if isinstance(state, Ended):
+        _look_at_end(board, state)
+    else:
+        assert set(board.with_buttons) <= {front}
+    for slot in board.with_buttons:
+        assert {button.action.step for button in board.card(slot).buttons} == {state.step}
     assert len(board.with_approve) <= 1
     asked = asked_at(state)
     if asked is not None and not (isinstance(state, ReviewingPlan) and state.plan.blocked_by):
@@ -44,6 +54,12 @@ def _look(board: Board, before: dict[str, Card | Attachment], drawn: list[Drawn]
     assert len({one.slot for one in drawn}) == len(drawn)
     for one in drawn:
         _look_at(one, before.get(one.slot), state, front)
+
+
+def _look_at_end(board: Board, state: Ended) -> None:
+    """One way back, and none from what was accepted."""
+    kinds = [button.action.kind for slot in board.with_buttons for button in board.card(slot).buttons]
+    assert kinds == ([] if state.ending is Ending.ACCEPTED else [ActionKind.REVISE])
 
 
 def _look_at(one: Drawn, previous: Card | Attachment | None, state: State, front: str | None) -> None:

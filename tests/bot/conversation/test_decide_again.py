@@ -10,7 +10,10 @@ from bot.conversation.decision import Decision, Ignore, Proceed, Refuse, Verb, V
 from bot.conversation.person import Person
 from bot.conversation.policy import Policy
 from bot.conversation.reached import reached
+from bot.conversation.sentences import EXAMPLES, sayable
 from bot.conversation.state import Checkpoint, Ended, Ending, Running, Stage, State, Submitting
+from bot.conversation.words.understand import Intent, understand
+from bot.conversation.words.vocabulary import PUBLISHED
 from tests.bot.conversation.samples import (
     ADA,
     ANALYSIS_YES,
@@ -41,6 +44,7 @@ from tests.bot.conversation.samples import (
 )
 
 RETRY, REVISE, CANCEL = Retry(ADA, NOON, WHERE), Revise(ADA, NOON, WHERE), Cancel(ADA, NOON, WHERE)
+SUCH = "(for example: use int4_wo_32, calibration 256, output my-folder)"
 every_state = pytest.mark.parametrize("state", all_states().values(), ids=lambda state: state.kind)
 
 
@@ -116,7 +120,8 @@ def test_a_second_click_does_not_go_back_twice(said: Retry | Revise) -> None:
     else:
         assert refused(second) == (
             "not_now",
-            "The plan is being made; it comes as the next card. You can say what shall be different, or cancel.",
+            "The plan is being made; it comes as the next card. "
+            f"You can say what shall be different {SUCH}, or cancel.",
         )
 
 
@@ -185,13 +190,13 @@ def test_what_a_runner_may_have_is_cancelled_there(state: State) -> None:
             ended(),
             "not_now",
             "There is nothing to cancel. Ada accepted the result on 2026-03-02 12:00 UTC. "
-            "You can go back to the plan, say what shall be different, or start a new request.",
+            f"You can go back to the plan, say what shall be different {SUCH}, or start a new request.",
         ),
         (
             ended(ending=Ending.EXPIRED, by=None),
             "not_now",
             "There is nothing to cancel. Nobody decided for too long, so this ended on 2026-03-02 12:00 UTC. "
-            "You can go back to the plan, say what shall be different, or start a new request.",
+            f"You can go back to the plan, say what shall be different {SUCH}, or start a new request.",
         ),
         (ended(ending=Ending.CANCELLED), "already_decided", "Ada cancelled this on 2026-03-02 12:00 UTC."),
         (
@@ -240,6 +245,30 @@ def test_words_that_decide_nothing_are_told_what_can_be_said(state: State) -> No
     assert code == "question"
     assert "You can " in sentence
     assert isinstance(decide(state, Remark(ROBO, NOON, WHERE, "hm"), POLICY), Ignore)
+
+
+@every_state
+def test_words_that_were_not_understood_are_named(state: State) -> None:
+    code, sentence = refused(decide(state, Remark(BOB, NOON, WHERE, "use xyz", unread="xyz"), POLICY))
+    assert code == "not_understood"
+    assert sentence.startswith("I did not understand 'xyz' in this, and nothing was decided. ")
+    _, sentence = refused(decide(state, Remark(BOB, NOON, WHERE, "x", unread="a\x1b\u202e" * 100), POLICY))
+    assert len(sentence) < 900
+    assert sentence.isprintable()
+
+
+@every_state
+def test_wherever_something_can_be_changed_an_example_is_given(state: State) -> None:
+    can_be_changed = not isinstance(state, Submitting | Running)
+    assert (SUCH in sayable(state)) == can_be_changed
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+@pytest.mark.parametrize("checkpoint", [None, *Checkpoint])
+def test_the_examples_are_understood(example: str, checkpoint: Checkpoint | None) -> None:
+    understood = understand(example, checkpoint, PUBLISHED)
+    assert understood.intent is Intent.CHANGE
+    assert not understood.changes.nothing
 
 
 def test_each_state_says_something_of_its_own() -> None:

@@ -72,7 +72,9 @@ def test_the_model_was_analysed() -> None:
     after = went_on(decide(analysing(delayed=AWAY), answer, POLICY))
     assert isinstance(after, ReviewingAnalysis)
     assert (after.step, after.revisions) == (1, {"analysis": 1})
-    assert after.analysis == AnalysisRevision(number=1, digest=DIGEST, proposed_output="/out/free")
+    assert after.analysis == AnalysisRevision(
+        number=1, digest=DIGEST, proposed_output="/out/free", exclude_defaults=("lm_head",)
+    )
 
 
 @pytest.mark.parametrize("facts", [{"trust_remote_code": True}, {"remote_code": ["config.json: AutoModel -> m.Odd"]}])

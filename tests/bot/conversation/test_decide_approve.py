@@ -7,7 +7,7 @@ from datetime import timedelta, timezone
 
 import pytest
 
-from bot.conversation.approvals import signed
+from bot.conversation.approvals import signed, who_may_run
 from bot.conversation.commands import Approve, Reject
 from bot.conversation.decide import decide
 from bot.conversation.decision import Decision, Proceed, Refuse, Verb, Verdict
@@ -41,6 +41,7 @@ from tests.bot.conversation.samples import (
     RUNNERS,
     WHERE,
     Talk,
+    all_states,
     changing,
     digest_of,
     ended,
@@ -323,3 +324,14 @@ def test_long_names_and_places_do_not_stop_an_approval() -> None:
     after = went_on(decide(state, replace(yes(state, person), where="w" * 900), POLICY))
     assert isinstance(after, Planning)
     assert len(after.approvals[0].where) == 500
+
+
+def test_who_may_run_is_said_of_a_command_and_of_nothing_else() -> None:
+    policy = Policy(runners=RUNNERS, approvers=(GRACE.id, BOB.id), remote_code=(GRACE.id,))
+    assert who_may_run(reviewing_command(), policy) == "Only web:grace and web:bob may approve this command."
+    code = reviewing_command(plan=PLAN.model_copy(update={"remote_code": True}))
+    for state in (code, reviewing_command()):
+        assert refused(decide(state, yes(state), policy)) == ("not_allowed", who_may_run(state, policy))
+    others = [state for state in all_states().values() if state.kind != "reviewing_command"]
+    assert {who_may_run(state, policy) for state in others} == {""}
+    assert who_may_run(reviewing_command(), POLICY) == ""

@@ -125,18 +125,18 @@ def test_a_change_that_touches_what_is_asked_decides_the_card() -> None:
     assert isinstance(decision, Proceed)
     changes = changing(**SCHEME).changes
     assert decision.verdict == Verdict(Verb.CHANGED, ADA, Checkpoint.PLAN, PLAN.digest, changes)
-    assert decision.told == "A new plan is made, with global_scheme int4_wo_128."
+    assert decision.told == "A new plan is made, with scheme int4_wo_128."
 
 
 def test_a_change_for_later_leaves_the_card_open() -> None:
     decision = decide(reviewing_analysis(), changing(**SCHEME), POLICY)
     assert isinstance(decision, Proceed)
     assert decision.verdict == Verdict(Verb.CHANGED, ADA, changes=changing(**SCHEME).changes)
-    assert decision.told == "Noted for the plan: global_scheme int4_wo_128."
+    assert decision.told == "Noted for the plan: scheme int4_wo_128."
     assert asked_at(decision.state) == asked_at(reviewing_analysis())
     noted = decide(reviewing_plan(), changing(**OUTPUT), POLICY)
     assert isinstance(noted, Proceed)
-    assert noted.told == "Noted for the command: output_dir /out/elsewhere."
+    assert noted.told == "Noted for the command: output folder /out/elsewhere."
 
 
 def test_a_kept_change_does_not_hide_that_the_runner_is_away() -> None:
@@ -155,8 +155,8 @@ def test_many_changes_are_told_in_words() -> None:
     decision = decide(reviewing_plan(), said, POLICY)
     assert isinstance(decision, Proceed)
     assert decision.told == (
-        "A new plan is made, with algorithm none, exclude_layers lm_head; *.gate, calibration seq_len 1024, "
-        "kv_cache_post_rope yes."
+        "A new plan is made, with algorithm none, excluded layers lm_head, *.gate, "
+        "calibration: samples of 1024 tokens, KV cache after RoPE yes."
     )
     long = decide(reviewing_plan(), changing(exclude_layers=["x" * 100] * 100), POLICY)
     assert isinstance(long, Proceed)
@@ -288,3 +288,33 @@ def test_what_was_kept_is_there_when_its_step_comes() -> None:
     preparing_it = talk.until("preparing")
     assert isinstance(preparing_it, Preparing)
     assert preparing_it.request.output_dir == "/out/elsewhere"
+
+
+def _told(state: State, **choices: Any) -> str:
+    decision = decide(state, changing(**choices), POLICY)
+    assert isinstance(decision, Proceed)
+    return decision.told
+
+
+def test_excluded_layers_replace_the_defaults_and_that_is_said() -> None:
+    known = ANALYSIS.model_copy(update={"exclude_defaults": ("lm_head", "*.router")})
+    plan = reviewing_plan(analysis=known)
+    assert _told(plan, exclude_layers=["*mlp.gate"]) == (
+        "A new plan is made, with excluded layers *mlp.gate. "
+        "This replaces the engine's defaults lm_head, *.router; the plan will say what that means."
+    )
+    assert "defaults *.router;" in _told(plan, exclude_layers=["lm_head", "*mlp.gate"])
+    assert "replaces the engine's defaults lm_head, *.router;" in _told(plan, exclude_layers=None)
+    early = reviewing_analysis(analysis=known)
+    assert "replaces the engine's defaults lm_head" in _told(early, exclude_layers=["*mlp.gate"])
+    # Before the analysis nobody knows what they are.
+    assert "This replaces the engine's defaults; the plan" in _told(analysing(), exclude_layers=["*mlp.gate"])
+
+
+def test_what_replaces_nothing_is_not_told() -> None:
+    known = ANALYSIS.model_copy(update={"exclude_defaults": ("lm_head",)})
+    assert "replaces" not in _told(reviewing_plan(analysis=known), exclude_layers=["lm_head", "*mlp.gate"])
+    assert "replaces" not in _told(reviewing_plan(), exclude_layers=["*mlp.gate"])  # it has no defaults
+    assert "replaces" not in _told(reviewing_plan(analysis=known), global_scheme="int8")
+    many = ANALYSIS.model_copy(update={"exclude_defaults": tuple(f"layer.{number}" for number in range(900))})
+    assert "layer.4 and 895 more;" in _told(reviewing_plan(analysis=many), exclude_layers=["x"])

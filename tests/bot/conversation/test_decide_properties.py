@@ -189,8 +189,9 @@ class Witness:
         assert before.step <= after.step <= before.step + 1
         if isinstance(after, Working) and after.kind != before.kind:
             assert after.step > before.step, "an answer to the step before would count here"
+        found = isinstance(before, Failed) and isinstance(command, RunNews)
         if after.step > before.step:
-            assert isinstance(after, Working)
+            assert isinstance(after, Working) or found
         for kind, count in before.revisions.items():
             assert after.revisions[kind] >= count
         for approval in have.approvals:
@@ -203,8 +204,13 @@ class Witness:
             assert isinstance(command, Approve)
             assert after.key not in self.keys, "one key for two runs"
             self.keys.add(after.key)
-        if isinstance(after, Running) and not isinstance(before, Running):
-            assert isinstance(before, Submitting)
+        if isinstance(after, Running) and not isinstance(before, Running | Submitting):
+            assert isinstance(before, Failed)
+            assert before.unresolved
+            assert before.run is not None
+            assert before.run.id == after.run.id, "another run was taken up"
+        if isinstance(command, Cancel | Retry | Revise | Approve | Reject):
+            assert command.step in (0, before.step), "a button of another step counted"
 
     def judge_approved(self, state: Submitting | Running) -> None:
         """A run has exactly three approvals, for exactly what it is, from people who may give them."""
@@ -266,13 +272,14 @@ class Witness:
         state, by, pick = self.talk.state, move.by, move.pick
         actor = (by, NOON, WHERE)
         running = state.run.id if isinstance(state, Running) else "run-0"
+        step = (0, state.step, state.step - 1, 1)[pick // 5 % 4]  # of words, of this card, of older ones
         match move.what:
             case "cancel":
-                return Cancel(*actor)
+                return Cancel(*actor, step)
             case "retry":
-                return Retry(*actor)
+                return Retry(*actor, step)
             case "revise":
-                return Revise(*actor)
+                return Revise(*actor, step)
             case "late":
                 answer = self.talk.fitting_answer()
                 return (
@@ -286,7 +293,7 @@ class Witness:
                 return StepFailed(state.step, NOON, trouble)
             case "delayed":
                 return Delayed(state.step, NOON, AWAY)
-            case "news" if isinstance(state, Running):
+            case "news" if isinstance(state, Running | Failed) and state.run is not None:
                 kind = list(RunState)[pick % len(RunState)]
                 return RunNews(state.run.model_copy(update={"state": kind, "code": CODES[pick % 3]}), NOON)
             case "silence":

@@ -21,6 +21,7 @@ from bot.conversation.state import (
     State,
     Trouble,
 )
+from bot.conversation.work import Watch, work
 from schemas.artifacts.report import FailureClass, ValidationReport
 from schemas.runs import Progress, RunState
 from tests import samples
@@ -33,6 +34,8 @@ from tests.bot.conversation.samples import (
     POLICY,
     ROOT,
     TROUBLE,
+    failed,
+    failed_at,
     run,
     running,
 )
@@ -205,3 +208,69 @@ def test_a_run_that_its_runner_does_not_know_is_unresolved() -> None:
     )
     assert after.run == run()
     assert isinstance(decide(running(), RunMissing("run-of-another", TROUBLE, NOON), POLICY), Ignore)
+
+
+def given_up(before: Running | None = None) -> Failed:
+    """A run that its runner did not know."""
+    after = went_on(decide(before or running(), RunMissing(run().id, TROUBLE, NOON), POLICY))
+    assert isinstance(after, Failed)
+    return after
+
+
+@pytest.mark.parametrize("state", [state for state in RunState if not state.ended])
+def test_a_run_that_is_found_again_goes_on_as_a_new_step(state: RunState) -> None:
+    found = run(state=state, last_event=1)  # the journal of a runner that was restored may have fallen behind
+    after = went_on(decide(given_up(), RunNews(found, NOON), POLICY))
+    assert after == running(run=found, step=5)
+
+
+def test_a_run_that_is_found_succeeded_is_reviewed() -> None:
+    done = run(state=RunState.SUCCEEDED, report=samples.report(), last_event=9)
+    after = went_on(decide(given_up(), RunNews(done, NOON), POLICY))
+    assert isinstance(after, ReviewingResult)
+    assert (after.step, after.run, after.revisions["run"]) == (5, done, 1)
+    assert reached(after).approvals == running().approvals
+
+
+def test_a_lost_run_that_is_found_has_a_report_of_its_own() -> None:
+    """The one that said lost is kept under its number for good."""
+    lost = went_on(hears(running(), state=RunState.LOST, report=REPORT))
+    assert isinstance(lost, Failed)
+    done = run(state=RunState.SUCCEEDED, report=samples.report(), last_event=9)
+    assert went_on(decide(lost, RunNews(done, NOON), POLICY)).revisions["run"] == 2
+    again = run(state=RunState.LOST, report=REPORT, last_event=10)
+    assert isinstance(decide(lost, RunNews(again, NOON), POLICY), Ignore)
+
+
+def test_a_run_that_is_found_failed_says_why() -> None:
+    fell = run(state=RunState.FAILED, code="exit_code", reason=REPORT.summary, report=REPORT, last_event=9)
+    after = went_on(decide(given_up(), RunNews(fell, NOON), POLICY))
+    assert isinstance(after, Failed)
+    assert (after.step, after.trouble.code, after.unresolved) == (5, "exit_code", False)
+    assert isinstance(decide(after, RunNews(run(), NOON), POLICY), Ignore)  # that end is final
+
+
+def test_who_wanted_it_to_end_still_wants_that() -> None:
+    before = given_up(running(cancelled_by=ROOT))
+    after = went_on(decide(before, RunNews(run(), NOON), POLICY))
+    assert after == running(cancelled_by=ROOT, step=5)
+    assert work(after) == Watch(runner="local", run=run().id, cancel=True)
+    over = went_on(decide(before, RunNews(run(state=RunState.CANCELLED), NOON), POLICY))
+    assert isinstance(over, Ended)
+    assert (over.ending, over.by, over.step) == (Ending.CANCELLED, ROOT, 5)
+
+
+def test_a_run_that_was_refused_meanwhile_is_offered_again() -> None:
+    refusal = run(state=RunState.FAILED, started_at=None, code="runner_changed", reason="It was not started.")
+    after = went_on(decide(given_up(), RunNews(refusal, NOON), POLICY))
+    assert isinstance(after, Preparing)
+    assert (after.step, after.because) == (5, "It was not started.")
+
+
+def test_only_the_run_that_was_given_up_is_taken_up() -> None:
+    for other in (run(id="run-of-another"), run(id="run-of-another", state=RunState.SUCCEEDED)):
+        assert isinstance(decide(given_up(), RunNews(other, NOON), POLICY), Ignore)
+    for state in (failed(), *(failed_at(stage) for stage in Stage)):
+        assert isinstance(decide(state, RunNews(run(), NOON), POLICY), Ignore)
+    assert isinstance(decide(given_up(), RunMissing(run().id, TROUBLE, NOON), POLICY), Ignore)
+    assert isinstance(decide(given_up(), RunSilent(run().id, AWAY, NOON), POLICY), Ignore)

@@ -116,3 +116,39 @@ def test_a_bot_never_may_and_every_refusal_is_a_sentence(
         assert reason is None or (reason[0].isupper() and reason.endswith("."))
         if code and right in (Right.ASK, Right.CHANGE, Right.COMMAND) and reason is None:
             assert person.id in remote_code
+
+
+SHARED_BY_NOBODY = Policy(approvers=(GRACE.id,), remote_code=(ADA.id, BOB.id))
+
+
+def test_who_may_is_the_sentence_of_the_refusal() -> None:
+    two = Policy(approvers=(ADA.id, BOB.id))
+    assert two.who_may(Right.COMMAND, HERS) == "Only Ada (web:ada) and web:bob may approve this command."
+    for policy in (NAMED, two, SHARED_BY_NOBODY):
+        for facts in (HERS, WITH_CODE):
+            assert policy.who_may(Right.COMMAND, facts) == policy.against(ROOT, Right.COMMAND, facts)
+
+
+def test_what_needs_no_saying_is_not_said() -> None:
+    assert OPEN.who_may(Right.COMMAND, HERS) == ""  # the requester, as with all other cards
+    assert Policy(approvers=(ADA.id,)).who_may(Right.COMMAND, HERS) == ""
+    assert OPEN.who_may(Right.ASK, HERS) == ""  # everybody
+    assert OPEN.who_may(Right.COMMAND, WITH_CODE).startswith("Nobody may approve this command, because code ")
+
+
+@pytest.mark.parametrize(
+    "policy", [OPEN, NAMED, Policy(remote_code=(ADA.id,)), Policy(approvers=(ADA.id,)), Policy(admins=(ROOT.id,))]
+)
+def test_rules_that_somebody_can_fulfil_do_not_contradict_each_other(policy: Policy) -> None:
+    assert policy.contradictions() == []
+
+
+def test_remote_code_that_nobody_can_approve_is_a_contradiction() -> None:
+    (found,) = SHARED_BY_NOBODY.contradictions()
+    assert found == (
+        "web:ada and web:bob may ask for code that a model brings along, but nobody may approve a command that runs "
+        "it: the approvers of remote code and the approvers of commands (web:grace) share nobody. "
+        "Name somebody in both."
+    )
+    assert may(SHARED_BY_NOBODY, Right.ASK, WITH_CODE) == {"Ada", "Bob"}
+    assert may(SHARED_BY_NOBODY, Right.COMMAND, WITH_CODE) == set()

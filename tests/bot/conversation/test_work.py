@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bot.conversation.state import STATES, State
+from bot.conversation.state import STATES, Stage, State
 from bot.conversation.work import AskIntake, AskManifest, AskPlan, Submit, Task, Watch, work
 from schemas.runs import RunState
 from tests.bot.conversation.samples import (
@@ -14,6 +14,8 @@ from tests.bot.conversation.samples import (
     REQUEST,
     all_states,
     analysing,
+    failed,
+    failed_at,
     run,
     running,
 )
@@ -61,3 +63,14 @@ def test_a_cancel_is_sent_until_the_runner_ends_the_run(state: RunState) -> None
     cancelled = running(run=run(state=state), cancelled_by=ADA)
     assert work(cancelled) == Watch(runner="local", run=RUN, cancel=at_work)
     assert work(running(run=run(state=state))) == Watch(runner="local", run=RUN, cancel=False)
+
+
+@pytest.mark.parametrize("state", RunState)
+def test_a_run_that_was_given_up_is_watched_and_never_cancelled(state: RunState) -> None:
+    known = state.ended and state is not RunState.LOST
+    given_up = failed(run=run(state=state), cancelled_by=ADA)
+    assert work(given_up) == (None if known else Watch(runner="local", run=RUN, cancel=False))
+
+
+def test_other_failures_ask_nothing_of_a_runner() -> None:
+    assert [work(failed_at(stage)) for stage in Stage] == [None] * len(Stage)

@@ -22,12 +22,16 @@ _SEQ_LEN = PhraseBook(
     *("sample length", "calibration length"),
 )
 _TOKENS = PhraseBook("tokens", "tokens each", "tokens per sample", "token samples", "token sequences")
-_BATCH = PhraseBook("batch size", "batch_size", "batchsize", "batch")
+_BATCH = PhraseBook("batch size", "batch_size", "batchsize", "batch", "bs")
 _DATASET = PhraseBook("dataset", "data set", "calibration dataset", "calib dataset", "calibration data set")
 _FROM = PhraseBook("on", "from", "with", "of", "using")
+_USES = frozenset({"on", "from", "with", "of", "using"})
 _OF = PhraseBook("of", "from", "with")
 _CALIBRATE_ON = PhraseBook("calibrate on", "calibrate with", "calibrate using", "calibration on", "calibration with")
-_DATA_WORD = PhraseBook("dataset", "data set", "data")
+_DATA_WORD = PhraseBook(
+    *("dataset", "data set", "data", "for calibration", "for calibrating", "for the calibration", "to calibrate"),
+    *("as calibration data", "as calibration dataset", "as the calibration dataset", "as dataset", "as the dataset"),
+)
 
 
 def calibration(cursor: Cursor, gathered: Gathered) -> bool:
@@ -69,7 +73,7 @@ def _dataset(cursor: Cursor, gathered: Gathered) -> bool:
         cursor.takes(_FROM)
     else:
         return False
-    name = names.dataset(cursor, named)
+    name = names.dataset(cursor, named, used=cursor.headed or cursor.before in _USES)
     if name is None:
         return False
     cursor.takes(_DATA_WORD)
@@ -83,7 +87,7 @@ def _calibrated_on(cursor: Cursor, gathered: Gathered) -> bool:
 
 def _counted(cursor: Cursor, gathered: Gathered) -> bool:
     """ "256 calibration samples", "256 samples of pileval"."""
-    count = values.number(cursor)
+    count = values.count(cursor)
     if count is None or not cursor.takes(_COUNTED):
         return False
     gathered.calibrate("num_calib_data", count)
@@ -95,6 +99,8 @@ def _samples(cursor: Cursor, gathered: Gathered) -> bool:
     if not cursor.takes(_SAMPLES):
         return False
     count = _new_value(cursor)
+    if count is None:
+        count = values.count(cursor)
     if count is None:
         return False
     cursor.takes(_COUNTED)

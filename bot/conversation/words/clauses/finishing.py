@@ -132,4 +132,6 @@ def remote_code(cursor: Cursor, gathered: Gathered) -> bool:
         return False
     cursor.takes(_ASSIGNS)
     on = values.switch(cursor)
+    if on is None and cursor.key == "no":  # "trust remote code no kv cache": whose is the "no"?
+        return False
     return gathered.choose("trust_remote_code", True if on is None else on)

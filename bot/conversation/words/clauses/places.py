@@ -11,40 +11,42 @@ _MODEL = PhraseBook("model", "the model", "model_dir", "model dir", "model path"
 _FROM = PhraseBook("from")
 _TO = PhraseBook("to", "with", "by")
 _REVISION = PhraseBook("revision", "at revision", "rev", "commit", "at commit", "branch", "tag")
+_REVISION_WORD = PhraseBook("revision", "revisions", "rev")
+_SAYS = frozenset({"is", "be", "in", "of", "at", "with", "as"})  # rather describe than set what stands before
 _RUNNER = PhraseBook("runner", "on runner", "the runner", "on the runner", "with runner", "via runner")
 _ON = PhraseBook("on", "on the", "via")
 _RUNNER_WORD = PhraseBook("runner")
 _OUTPUT = PhraseBook(
     *("output", "output to", "output_dir", "output dir", "output folder", "output directory", "output path", "out dir"),
     *("save to", "save it to", "save in", "save it in", "save into", "save as", "saved to", "write to", "write it to"),
-    *(
-        "export to",
-        "export it to",
-        "export into",
-        "write into",
-        "store in",
-        "store it in",
-        "put it in",
-        "put it into",
-        "export to folder",
-        "results to",
-        "to folder",
-    ),
+    *("export to", "export it to", "export into", "write into", "store in", "store it in", "put it in"),
+    *("put it into", "export to folder", "results to", "to folder"),
 )
 _INTO = PhraseBook("into", "to", "in", "under")
 _ASSIGNS = PhraseBook("=", ":")
+_OUTPUT_FOLDER = PhraseBook(
+    *("output", "output_dir", "output dir", "output folder", "output directory", "output path", "out dir"),
+    *("output to", "to folder", "export to folder"),
+)
+_NO_REVISION = PhraseBook("none", "null")
+_TO_NONE = PhraseBook("to none", "to null")
 _RELATIVE_BEHIND = PhraseBook("=", ":", "to", "is", "as", "in")
 
 
 def model(cursor: Cursor, gathered: Gathered) -> bool:
     """ "model Qwen/Qwen3-8B", "use Qwen/Qwen3-8B", "change the model to ..."."""
+    articled = cursor.articled
     if cursor.takes(_MODEL):
         if cursor.takes(_FROM) and (names.model(cursor, any_name=True) is None or not cursor.takes(_TO)):
             return False
+        # "Model tiny" names one; "the model rocks" speaks of it.
+        names_it = cursor.told or not (articled or cursor.key in _SAYS)
         cursor.equals()
-    elif not (cursor.headed and names.is_hub_model(cursor.token)) or cursor.moves:
+        found = names.model(cursor, any_name=names_it and names.ends_as_name(cursor))
+        return found is not None and tell_model(found, gathered)
+    if cursor.moves or not (names.is_hub_model(cursor.token) or (cursor.wished and names.is_place(cursor.token))):
         return False
-    found = names.model(cursor)
+    found = names.model(cursor) if cursor.headed else None
     return found is not None and tell_model(found, gathered)
 
 
@@ -59,16 +61,24 @@ def revision(cursor: Cursor, gathered: Gathered) -> bool:
     """ "revision abc123"."""
     if not cursor.takes(_REVISION):
         return False
-    cursor.takes(_TO if cursor.moves else _ASSIGNS)
+    cursor.takes(_TO if cursor.moves or cursor.sees(_TO_NONE) else _ASSIGNS)
+    if cursor.takes(_NO_REVISION):
+        return gathered.own("revision", "")
     found = names.revision(cursor)
     return found is not None and gathered.own("revision", found)
+
+
+def takes_revision(cursor: Cursor) -> bool:
+    """Read the word for it."""
+    return cursor.takes(_REVISION_WORD)
 
 
 def runner(cursor: Cursor, gathered: Gathered) -> bool:
     """ "runner b", "on mi300" where that is one."""
     if cursor.takes(_RUNNER):
+        told = cursor.told
         cursor.equals()
-        found = names.runner(cursor, named=True)
+        found = names.runner(cursor, named=True, told=told)
     else:
         found = names.runner(cursor) if cursor.takes(_ON) else None
         if found is not None:
@@ -78,9 +88,11 @@ def runner(cursor: Cursor, gathered: Gathered) -> bool:
 
 def output(cursor: Cursor, gathered: Gathered) -> bool:
     """ "into /out/foo", "output /out/foo", "save it to /out/foo"."""
+    folder, articled = cursor.sees(_OUTPUT_FOLDER), cursor.articled
     if cursor.takes(_OUTPUT):
+        names_it = folder and (cursor.told or cursor.before == "to" or not (articled or cursor.key in _SAYS))
         cursor.takes(_RELATIVE_BEHIND)
-        found = names.path(cursor, relative=True)
+        found = names.path(cursor, relative=True, any_name=names_it)
     else:
         found = names.path(cursor) if cursor.takes(_INTO) else None
     return found is not None and gathered.own("output_dir", found)

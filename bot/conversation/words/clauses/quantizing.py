@@ -92,8 +92,8 @@ def algorithm(cursor: Cursor, gathered: Gathered) -> bool:
 
 def _several(cursor: Cursor, quoted: bool = False) -> list[str]:
     found: list[str] = []
-    while (name := values.algorithm(cursor, quoted)) is not None:
-        found.append(name)
+    while names := values.joined_algorithms(cursor) or _one(cursor, quoted):
+        found += names
         behind = cursor.at
         if not cursor.takes(_AND):
             break
@@ -101,6 +101,11 @@ def _several(cursor: Cursor, quoted: bool = False) -> list[str]:
         if found:
             cursor.at = behind
     return list(dict.fromkeys(found))
+
+
+def _one(cursor: Cursor, quoted: bool) -> list[str]:
+    name = values.algorithm(cursor, quoted)
+    return [] if name is None else [name]
 
 
 def replaced(cursor: Cursor, gathered: Gathered) -> bool:
@@ -134,7 +139,7 @@ def kv_cache(cursor: Cursor, gathered: Gathered) -> bool:
         cursor.equals()
         on = values.switch(cursor)
         return gathered.choose("kv_cache_post_rope", True if on is None else on)
-    wanted = cursor.takes(_QUANTIZE) or cursor.before in ("with", "enable")
+    wanted = cursor.takes(_QUANTIZE) or cursor.before in ("with", "enable", "add")
     cursor.skips_article()
     if cursor.takes(_KV) or cursor.takes(_KV_FIELD):
         return _kv_scheme_behind(cursor, gathered, wanted)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bot.conversation.words.clauses import finishing, layers, quantizing
+from bot.conversation.words.clauses import finishing, layers, places, quantizing
 from bot.conversation.words.cursor import Cursor
 from bot.conversation.words.gathered import Gathered
 from bot.conversation.words.phrases import PhraseBook
@@ -10,7 +10,7 @@ from bot.conversation.words.phrases import PhraseBook
 _WITHOUT = PhraseBook(
     *("no", "without", "cancel", "stop", "stop using", "drop", "remove", "disable", "skip", "turn off", "switch off"),
     *("dont use", "do not use", "never use", "dont apply", "do not apply", "dont quantize", "do not quantize"),
-    *("dont run", "do not run", "omit"),
+    *("dont run", "do not run", "omit", "clear", "unset", "forget"),
 )
 _ANY = PhraseBook("any", "all", "using")
 _MIN_KV_SCALE = PhraseBook("min kv scale", "min_kv_scale", "minimum kv scale")
@@ -36,6 +36,8 @@ def without(cursor: Cursor, gathered: Gathered) -> bool:
         return gathered.choose("algorithm", None)
     if cursor.takes(_REMOTE_CODE):
         return gathered.choose("trust_remote_code", False)
+    if places.takes_revision(cursor):
+        return gathered.own("revision", "")
     if layers.takes_exclusions(cursor):
         return gathered.choose("exclude_layers", [])
     return layers.takes_overrides(cursor) and layers.none_of_them(gathered)

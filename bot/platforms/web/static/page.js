@@ -89,6 +89,7 @@ function show(html) {
     if (fresh.id === "entries") news.push(...takeOver(here, fresh));
     else if (here.tagName === "INPUT") here.value = fresh.value;
     else if (fresh.innerHTML !== here.innerHTML) replace(here, fresh);
+    if (fresh.dataset.says !== undefined && $("text")) $("text").placeholder = fresh.dataset.says;
     if (fresh.dataset.title) document.title = document.title.replace(/^.*(?= · PTQ bot$)/, fresh.dataset.title);
   }
   stops();

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from bot.conversation.state import Checkpoint
-from bot.conversation.words.phrases import ACCEPT, AGREE, EXPLICIT
+from bot.conversation.words.phrases import ACCEPT, AGREE, EXPLICIT, KIND
+from bot.conversation.words.phrases import ANALYSIS as RIGHT_ANALYSIS
+from bot.conversation.words.phrases import PLAN as RIGHT_PLAN
 
 ANALYSIS, PLAN, COMMAND, RESULT = Checkpoint
 CHECKPOINTS = tuple(Checkpoint)
@@ -22,18 +24,27 @@ TYPED_AT_PLAN = (
 TYPED_AT_COMMAND = (
     *("yes", "run it", "go", "execute", "yes, run it", "go ahead", "start it", "do it", "approve", "approved", "yep"),
     *("yes run it", "yes, go ahead", "go ahead and run it", "execute it", "run this command", "run the command"),
+    *("lgtm run it", "lgtm, run it", "sure go ahead", "sure, go ahead", "sure, run it", "sounds good run it"),
     *("run this exact command", "let's go", "let's run it", "start the run", "run it now", "I approve", "please do"),
     *("ok, run it", "okay go", "looks good, run it", "great, go ahead", "👍 run it", "perfect. yes", "yes - run it"),
+)
+TYPED_AT_ANALYSIS = (
+    *("good", "great", "next", "good, thanks", "Great!", "the analysis is correct", "analysis is right", "next please"),
 )
 TYPED_AT_RESULT = (
     *("accept", "accepted", "ok", "yes", "looks good", "confirm", "I accept", "accept it", "accept the result"),
     *("the result looks good", "results look great", "result accepted", "perfect", "lgtm", "👍"),
 )
-TYPED = {ANALYSIS: TYPED_AT_PLAN, PLAN: TYPED_AT_PLAN, COMMAND: TYPED_AT_COMMAND, RESULT: TYPED_AT_RESULT}
+TYPED = {
+    ANALYSIS: (*TYPED_AT_PLAN, *TYPED_AT_ANALYSIS),
+    PLAN: (*TYPED_AT_PLAN, "the plan is correct", "plan is fine"),
+    COMMAND: TYPED_AT_COMMAND,
+    RESULT: TYPED_AT_RESULT,
+}
 
 AGREEMENTS = {
-    ANALYSIS: (*TYPED_AT_PLAN, *AGREE),
-    PLAN: (*TYPED_AT_PLAN, *AGREE),
+    ANALYSIS: (*TYPED_AT_PLAN, *TYPED_AT_ANALYSIS, *AGREE, *KIND, *RIGHT_ANALYSIS),
+    PLAN: (*TYPED_AT_PLAN, *AGREE, *RIGHT_PLAN),
     COMMAND: (*TYPED_AT_COMMAND, *EXPLICIT),
     RESULT: (*TYPED_AT_RESULT, *ACCEPT),
 }
@@ -79,7 +90,18 @@ CHANGES: dict[str, Flat] = {
     "use fp8_e5m3": {"global_scheme": "fp8_e5m3"},
     "switch to int3_wo_64": {"global_scheme": "int3_wo_64"},
     "scheme mx9": {"global_scheme": "mx9"},
+    "per channel fp8": {"global_scheme": "ptpc_fp8"},
+    "fp8 per-token": {"global_scheme": "ptpc_fp8"},
+    "ptpc fp8": {"global_scheme": "ptpc_fp8"},
+    "fp8 per tensor": {"global_scheme": "fp8"},
+    "per-tensor int8": {"global_scheme": "int8"},
+    "go for int8": {"global_scheme": "int8"},
+    "let's go for int8": {"global_scheme": "int8"},
+    "use int8 asap": {"global_scheme": "int8"},
+    "use fp8 for vllm": {"global_scheme": "fp8"},
     # algorithm
+    "awq+smoothquant": {"algorithm": "awq,smoothquant"},
+    "use AWQ+GPTQ": {"algorithm": "awq,gptq"},
     "use awq": {"algorithm": "awq"},
     "with smoothquant": {"algorithm": "smoothquant"},
     "awq and smoothquant": {"algorithm": "awq,smoothquant"},
@@ -104,6 +126,8 @@ CHANGES: dict[str, Flat] = {
     "rtn": {"algorithm": None},
     "use plain RTN": {"algorithm": None},
     # KV cache
+    "add fp8 kv cache": {"kv_cache_scheme": "fp8"},
+    "add kv cache quantization": {"kv_cache_scheme": "fp8"},
     "kv cache fp8": {"kv_cache_scheme": "fp8"},
     "KV-cache: fp8": {"kv_cache_scheme": "fp8"},
     "fp8 kv cache": {"kv_cache_scheme": "fp8"},
@@ -128,6 +152,16 @@ CHANGES: dict[str, Flat] = {
     "kv cache post rope off": {"kv_cache_post_rope": False},
     "no kv cache post rope": {"kv_cache_post_rope": False},
     # calibration
+    "1k samples": calibration(num_calib_data=1000),
+    "calibration 2k": calibration(num_calib_data=2000),
+    "1,024 samples": calibration(num_calib_data=1024),
+    "calibration 1,024": calibration(num_calib_data=1024),
+    "seq len 2,048": calibration(seq_len=2048),
+    "bs 4": calibration(batch_size=4),
+    "use text.txt": calibration(dataset="text.txt"),
+    "calibrate on own/calib.jsonl": calibration(dataset="own/calib.jsonl"),
+    "use wikitext for calibration": calibration(dataset="wikitext"),
+    "dataset /data/calib.jsonl": calibration(dataset="/data/calib.jsonl"),
     "calibration 256": calibration(num_calib_data=256),
     "256 calibration samples": calibration(num_calib_data=256),
     "use 64 samples": calibration(num_calib_data=64),
@@ -231,10 +265,24 @@ CHANGES: dict[str, Flat] = {
     "save it to /out/foo.": {"output_dir": "/out/foo"},
     "output_dir=/out/foo": {"output_dir": "/out/foo"},
     "into '/out/my model'": {"output_dir": "/out/my model"},
+    "output foo": {"output_dir": "foo"},
+    "output to foo": {"output_dir": "foo"},
+    "output folder foo": {"output_dir": "foo"},
+    "change the output to foo": {"output_dir": "foo"},
+    "output: foo": {"output_dir": "foo"},
+    "use runner nope": {"runner": "nope"},
+    "no revision": {"revision": None},
+    "without the revision": {"revision": None},
+    "drop the revision": {"revision": None},
+    "remove the revision": {"revision": None},
+    "revision none": {"revision": None},
+    "set the revision to none": {"revision": None},
     "output qwen3-fp8": {"output_dir": "qwen3-fp8"},
     "runner b": {"runner": "b"},
     "use runner mi300": {"runner": "mi300"},
     "change the runner to mi300": {"runner": "mi300"},
+    "model tiny": {"model": "tiny"},
+    "use the model tiny": {"model": "tiny"},
     "model Qwen/Qwen3-4B": {"model": "Qwen/Qwen3-4B"},
     "use Qwen/Qwen3-4B instead": {"model": "Qwen/Qwen3-4B"},
     "change the model to /models/llama": {"model": "/models/llama"},
@@ -248,6 +296,8 @@ CHANGES: dict[str, Flat] = {
     },
     "fp8 kv cache, int8": {"kv_cache_scheme": "fp8", "global_scheme": "int8"},
     "trust remote code on runner b": {"trust_remote_code": True, "runner": "b"},
+    "kv cache post rope no evaluation": {"kv_cache_post_rope": True, "evaluation_intent": "none"},
+    "kv cache post rope on runner b": {"kv_cache_post_rope": True, "runner": "b"},
     "allow remote code, no kv cache": {"trust_remote_code": True, "kv_cache_scheme": None},
     "full evaluation no kv cache": {"evaluation_intent": "full", "kv_cache_scheme": None},
     "exclude lm_head, fp8": {"exclude_layers": ["lm_head"], "global_scheme": "fp8"},

@@ -6,7 +6,7 @@ import pytest
 
 from bot.conversation.state import Checkpoint
 from bot.conversation.words import Intent, understand
-from tests.bot.conversation.words.sentences import CHECKPOINTS, COMMAND, PLAN, RESULT, TYPED
+from tests.bot.conversation.words.sentences import ANALYSIS, CHECKPOINTS, COMMAND, PLAN, RESULT, TYPED
 
 
 def intent(sentence: str, checkpoint: Checkpoint | None) -> Intent:
@@ -36,6 +36,63 @@ def test_agreement_approves(checkpoint: Checkpoint, sentence: str) -> None:
 )
 def test_running_a_command_takes_an_explicit_yes(sentence: str) -> None:
     assert intent(sentence, COMMAND) is Intent.UNCLEAR
+
+
+@pytest.mark.parametrize("checkpoint", CHECKPOINTS)
+@pytest.mark.parametrize("sentence", ["y", "Y", "y.", "Y!"])
+def test_one_letter_is_a_yes(sentence: str, checkpoint: Checkpoint) -> None:
+    assert intent(sentence, checkpoint) is Intent.APPROVE
+
+
+@pytest.mark.parametrize("checkpoint", CHECKPOINTS)
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "y?",
+        "y not",
+        "run it y",
+        "not y",
+        "y n",
+        "y/n",
+        "y, n",
+        "y...",
+        "'y'",
+        "> y",
+        "(y)",
+        "@ada y",
+        "y\u0336",
+        "-y",
+        "yy",
+    ],
+)
+def test_a_letter_beside_anything_is_none(sentence: str, checkpoint: Checkpoint) -> None:
+    assert intent(sentence, checkpoint) is not Intent.APPROVE
+
+
+@pytest.mark.parametrize("sentence", ["k", "K.", "good", "great", "next", "Good!", "the analysis is correct"])
+def test_what_agrees_with_facts_only_starts_nothing(sentence: str) -> None:
+    assert intent(sentence, ANALYSIS) is Intent.APPROVE
+    for checkpoint in (PLAN, COMMAND, RESULT):
+        assert intent(sentence, checkpoint) is Intent.UNCLEAR
+    assert intent("the plan is correct", COMMAND) is Intent.UNCLEAR
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "sure",
+        "lgtm",
+        "run it lgtm",
+        "not sure run it",
+        "sure, not",
+        "sure thing",
+        "ship it",
+        "sure if it fits",
+        "run it sure",
+    ],
+)
+def test_what_may_stand_before_an_explicit_yes_is_none(sentence: str) -> None:
+    assert intent(sentence, COMMAND) is not Intent.APPROVE
 
 
 @pytest.mark.parametrize("sentence", ["run it", "execute", "start it", "launch it", "run", "run this command"])
@@ -79,8 +136,8 @@ NOT_AGREEING = [
     # what speaks of an agreement, or of something else
     *("confirm that this is correct", "confirm all is good", "sure that's right", "sure it is correct"),
     "accept all is ok",
-    *("good", "good thanks", "great", "nice", "good run it"),
-    "cool go",
+    *("nice", "cool", "nice thanks", "good run it", "cool go", "next week", "next time", "next to it", "good enough"),
+    *("the analysis is correct so far", "is the analysis correct", "the analysis is correct?", "great idea"),
     # somebody else is spoken to
     *("@ada approve", "<@U0ADA> run it", "<@123456789> yes", "ada, approve", "please approve", "please confirm"),
     "pls accept",
@@ -93,7 +150,7 @@ NOT_AGREEING = [
     *("good question", "good grief", "fine print", "right", "all wrong", "correct it", "correct that", "continue what"),
     *("approve nothing", "approve all but this", "approved by nobody", "everything", "it looks", "looks", "that is"),
     "me",
-    *("", " ", "\n", ".", "...", "!", "-", "1", "y", "k", "ok 2", "yes 1", "go 4 it", "and", "and yes", "yes and"),
+    *("", " ", "\n", ".", "...", "!", "-", "1", "ok 2", "yes 1", "go 4 it", "and", "and yes", "yes and"),
     "please",
     *("thanks", "hello", "🙏", "🚀", "🤔", "yes 🤔", "ok 😬", "yes 🙃", "👍👎", "👎", "🙄 ok", "yes 🤷", "ok 😂"),
     # dashes and list marks in front

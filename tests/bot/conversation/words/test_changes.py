@@ -16,8 +16,8 @@ from tests.bot.conversation.words.sentences import CHANGES, CHECKPOINTS, PLAN, c
 @pytest.mark.parametrize(("sentence", "expected"), CHANGES.items())
 def test_changes_are_read(sentence: str, expected: dict[str, Any], checkpoint: Checkpoint | None) -> None:
     understood = understand(sentence, checkpoint)
-    # "Quantize it to fp8" asks for the model where no thread has one.
-    asks = checkpoint is None and sentence.startswith("quantize it")
+    # "Quantize it to fp8" asks for the model where no thread has one; and whoever names one there asks for it.
+    asks = checkpoint is None and (sentence.startswith("quantize it") or "model" in expected)
     assert understood.intent is (Intent.REQUEST if asks else Intent.CHANGE)
     assert understood.flat == expected
 
@@ -50,6 +50,25 @@ def test_agreeing_and_changing_is_changing(agreement: str, sentence: str) -> Non
         ("sorry, use fp8 instead, thanks!", {"global_scheme": "fp8"}),
         ("<@U0BOT> use fp8", {"global_scheme": "fp8"}),
         ("run it on runner b", {"runner": "b"}),
+        ("use fp8 👍", {"global_scheme": "fp8"}),
+        ("👍 use fp8 :+1:", {"global_scheme": "fp8"}),
+        ("please do use fp8", {"global_scheme": "fp8"}),
+        ("please do not use awq", {"algorithm": None}),
+        ("rerun with 512 samples", calibration(num_calib_data=512)),
+        ("try again with awq", {"algorithm": "awq"}),
+        ("redo with int8", {"global_scheme": "int8"}),
+        ("re-run it with int8", {"global_scheme": "int8"}),
+        ("once more, but with gptq", {"algorithm": "gptq"}),
+        ("use awq and try again", {"algorithm": "awq"}),
+        ("reject, use awq", {"algorithm": "awq"}),
+        ("next, use awq", {"algorithm": "awq"}),
+        ("the plan is fine but use awq", {"algorithm": "awq"}),
+        ("can you use int8 instead?", {"global_scheme": "int8"}),
+        ("could you use awq", {"algorithm": "awq"}),
+        ("could you please drop awq?", {"algorithm": None}),
+        ("ok, can you run it on runner b?", {"runner": "b"}),
+        ("could you quantize it to fp8?", {"global_scheme": "fp8"}),
+        ("convert it to fp8", {"global_scheme": "fp8"}),
         ("yes, with 256 samples", calibration(num_calib_data=256)),
     ],
 )
@@ -60,7 +79,9 @@ def test_a_change_may_begin_with_another_word(sentence: str, expected: dict[str,
 
 NOT_UNDERSTOOD = [
     # out of range, or no number
-    *("calibration -5", "calibration 0", "calibration 99999999", "calibration 1,024", "calibration 2.5"),
+    *("calibration -5", "calibration 0", "calibration 99999999", "calibration 2.5"),
+    *("calibration 64,512", "calibration 1, 024", "calibration 1,02", "calibration 1,0245", "calibration 1,024,5"),
+    *("seq len 2k", "2k tokens", "calibration 1,024k"),
     "batch size 0",
     *("seq_len 99999999", "calibration many", "calibration", "increase calibration", "double the calibration", "256"),
     *("min kv scale -1", "min kv scale", "min kv scale nan", "calibration ٢٥٦", "calibration 10^3", "seq len", "1e400"),
@@ -88,9 +109,36 @@ NOT_UNDERSTOOD = [
     *("exclude lm_head, *self_attn* fp8", "exclude lm_head and *gate* with fp8", "fp8 kv cache int8"),
     "fp8 kv cache off",
     *("use mxfp4 for the experts, *self_attn* fp8", "no kv cache and awq", "disable the kv cache, evaluation"),
-    *("export onnx export gguf", "hf format export gguf", "kv cache no"),
+    *("export onnx export gguf", "hf format export gguf", "kv cache no", "trust remote code no kv cache"),
     # adding to what is not seen
     *("also exclude *gate*", "exclude *gate* too", "also use smoothquant", "add awq", "also keep lm_head at fp8"),
+    *(
+        "add fp8",
+        "add 64 samples",
+        "add lm_head",
+        "add runner b",
+        "exclude lm_head as well",
+        "awq+foo",
+        "awq+",
+        "awq++gptq",
+    ),
+    *("don't quantize lm_head", "skip lm_head", "keep lm_head in bf16", "group size 64", "exclude the first layer"),
+    # what is said of a thing is no name of it
+    *(
+        "the model rocks",
+        "the model is tiny",
+        "model works",
+        "model said",
+        "model back",
+        "model type",
+        "output is odd",
+        "the output looks odd",
+        "output wrong",
+    ),
+    *("output missing", "my output vanished", "use runner please", "runner missing again", "output foo looks odd"),
+    # a home folder, which nobody here knows
+    *("output ~/foo9", "save it to ~/foo", "into ~/foo", "model ~/llama", "dataset ~/calib.jsonl", "output ~"),
+    *("use notes.pdf", "use ../text.txt", "text.txt", "per tensor", "ptpc int4", "int8 per channel"),
     # names of nothing
     *("use w4a16", "use w8a8", "use fp16", "use bf16", "mxfp6", "use int4 group size 256", "use foo", "algorithm foo"),
     *("scheme foo", "kv cache foo", "kv cache", "dataset", "dataset wrong", "exclude", "exclude everything"),
@@ -131,6 +179,10 @@ def test_a_known_runner_is_found_by_its_name() -> None:
         "runner = b": "b",
     }.items():
         assert understand(sentence, PLAN, vocabulary).flat == {"runner": runner}, sentence
+    for sentence in ("use runner nope", "change the runner to nope", "runner: nope"):
+        assert understand(sentence, PLAN, vocabulary).flat == {"runner": "nope"}, sentence
+    for sentence in ("runner nope", "the runner is offline", "use runner please"):
+        assert understand(sentence, PLAN, vocabulary).intent is Intent.UNCLEAR, sentence
     assert understand("for mi300", PLAN, vocabulary).flat == {"hardware": "MI300"}
     assert understand("runner missing", PLAN, vocabulary).intent is Intent.UNCLEAR
 

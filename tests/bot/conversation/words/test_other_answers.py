@@ -21,7 +21,8 @@ ANYWHERE: tuple[Checkpoint | None, ...] = (None, *CHECKPOINTS)
         "don't do it",
         *("not ok", "not good", "incorrect", "that's not right", "👎", ":-1:", "decline", "denied", "absolutely not"),
         *("sorry, no", "no, that's wrong", "not approved", "the plan looks wrong", "it is not correct", "no go"),
-        "nope 🙏",
+        *("nope 🙏", "reject, too much loss", "Rejected: the perplexity went up 3%", "reject it - awful quality"),
+        *("reject because it lost accuracy", "I reject it, the loss is too high", "rejected. looks awful"),
     ],
 )
 def test_no_rejects(sentence: str, checkpoint: Checkpoint | None) -> None:
@@ -38,6 +39,22 @@ def test_no_rejects(sentence: str, checkpoint: Checkpoint | None) -> None:
         "don't do it wrong",
         "absolutely not rejected",
         *("no 👍", "no, looks good", "I wonder if no", "no if it is slow", "@ada reject", "`reject`", "reject nothing"),
+        *(
+            "reject, or not?",
+            "reject, or not",
+            "reject, just kidding",
+            "reject, no wait",
+            "reject: not yet",
+            "reject, yes",
+        ),
+        *("reject if it is slow", "reject, unless it is fast", "reject, 'awful'", "reject, @ada", "> reject, awful"),
+        *(
+            "reject what is slow",
+            "reject... I guess",
+            "reject, I would say",
+            "he said reject, awful",
+            "no, too much loss",
+        ),
     ],
 )
 def test_what_only_has_a_no_in_it_rejects_no_result(sentence: str) -> None:
@@ -92,7 +109,15 @@ def test_what_only_has_a_stop_in_it_cancels_nothing(sentence: str, checkpoint: C
         *("who approved", "what"),
         *("do you know awq", "do we need calibration", "tell me about mxfp4", "explain the plan"),
         *("Don't you use awq?", "¿fp8"),
-        *("use fp8 ？", "isn't int8 better", "what's mxfp4", "@ptq-bot what is awq", "could you use awq"),
+        *("use fp8 ？", "isn't int8 better", "what's mxfp4", "@ptq-bot what is awq", "would you use awq?"),
+        *("can you explain awq?", "can you run it?", "could you use awq or gptq?", "should we use awq?", "can you?"),
+        *(
+            "can you use awq? why not gptq",
+            "will you use awq",
+            "what if you use awq",
+            "can you approve?",
+            "could you go on",
+        ),
         "use awq. why not fp8",
     ],
 )

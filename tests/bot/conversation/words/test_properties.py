@@ -68,6 +68,7 @@ def test_nothing_said_around_an_agreement_leaves_one(template: str) -> None:
 
 
 @given(checkpoints, agreements, st.lists(st.sampled_from(SPOILERS), min_size=1, max_size=4))
+@settings(deadline=None)
 def test_nor_do_several_such_things(checkpoint: Checkpoint, agreement: str, templates: list[str]) -> None:
     said = agreement
     for template in templates:
@@ -76,6 +77,7 @@ def test_nor_do_several_such_things(checkpoint: Checkpoint, agreement: str, temp
 
 
 @given(agreeing, st.text(string.ascii_lowercase, min_size=1, max_size=12), st.integers(0, 20))
+@settings(deadline=None)
 def test_one_more_word_anywhere_approves_nothing(said: tuple[Checkpoint, str], word: str, place: int) -> None:
     checkpoint, agreement = said
     if word in WORDS_OF_AGREEMENT or word == "and":
@@ -88,6 +90,7 @@ def test_one_more_word_anywhere_approves_nothing(said: tuple[Checkpoint, str], w
 @given(agreeing, st.characters(exclude_characters=".,;:!+'’ʼ‛‘-–—&_\n"), st.booleans())
 @example((PLAN, "ok"), "?", True)
 @example((PLAN, "ok"), "\u202e", False)
+@settings(deadline=None)
 def test_one_foreign_character_approves_nothing(said: tuple[Checkpoint, str], character: str, behind: bool) -> None:
     checkpoint, agreement = said
     seen = character.isspace() or character in "\u200b\u200c\u200d\u2060\ufeff\u00ad\ufe0e\ufe0f"
@@ -120,6 +123,7 @@ def noise(draw: st.DrawFn, agreement: str) -> str:
 
 
 @given(agreeing, st.data())
+@settings(deadline=None)
 def test_an_agreement_stays_one_under_noise(said: tuple[Checkpoint, str], data: st.DataObject) -> None:
     checkpoint, agreement = said
     sentence = data.draw(noise(agreement))
@@ -127,6 +131,7 @@ def test_an_agreement_stays_one_under_noise(said: tuple[Checkpoint, str], data: 
 
 
 @given(agreeing, st.sampled_from(["{}, please", "please {}", "{} please!", "pls, {}", "{} plz"]))
+@settings(deadline=None)
 def test_please_changes_nothing_unless_somebody_else_is_asked(said: tuple[Checkpoint, str], polite: str) -> None:
     checkpoint, agreement = said
     expected = agreement not in phrases.ASKED_OF_OTHERS
@@ -151,6 +156,7 @@ def test_please_changes_nothing_unless_somebody_else_is_asked(said: tuple[Checkp
         ]
     ),
 )
+@settings(deadline=None)
 def test_an_agreement_with_a_change_is_the_change(
     checkpoint: Checkpoint | None, agreement: str, change: str, template: str
 ) -> None:
@@ -165,7 +171,7 @@ JOINTS = st.sampled_from([", ", " and ", " ", "; ", " but ", "\n", " with ", ". 
 
 
 @given(st.lists(st.sampled_from(SINGLE), min_size=2, max_size=4), st.data())
-@settings(max_examples=500)
+@settings(max_examples=500, deadline=None)
 def test_several_changes_are_all_made_or_none_is(changes: list[str], data: st.DataObject) -> None:
     said = changes[0]
     for change in changes[1:]:
@@ -190,7 +196,7 @@ def test_several_changes_are_all_made_or_none_is(changes: list[str], data: st.Da
     st.sampled_from(["not", "if", "maybe", "unless", "or", "probably", "hardly", "tomorrow", "he", "less", "too"]),
     st.integers(0, 20),
 )
-@settings(max_examples=500)
+@settings(max_examples=500, deadline=None)
 def test_one_more_word_anywhere_changes_nothing(change: str, word: str, place: int) -> None:
     pieces = change.split(" ") if "my model" not in change else [change]
     pieces.insert(place % (len(pieces) + 1), word)
@@ -227,6 +233,7 @@ FRAGMENTS = sorted(
 @example("quantize <https://huggingface.co/a/b|")
 @example("calibration " + "9" * 400)
 @example("min kv scale 1e99")
+@settings(deadline=None)
 def test_any_text_is_understood_somehow(text: str) -> None:
     for checkpoint in (None, *CHECKPOINTS):
         understood = understand(text, checkpoint)

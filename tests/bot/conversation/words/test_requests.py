@@ -60,6 +60,22 @@ REQUESTS: dict[str, dict[str, Any]] = {
     "quantize Qwen/Qwen3-8B for H100": {**QWEN, "hardware": "H100"},
     "quantize Qwen/Qwen3-8B for MI300X": {**QWEN, "hardware": "MI300X"},
     "quantize Qwen/Qwen3-8B for AMD MI355X GPUs": {**QWEN, "hardware": "MI355X"},
+    "quantize Qwen/Qwen3-8B to fp8 for vllm": {**QWEN, "global_scheme": "fp8"},
+    "quantize Qwen/Qwen3-8B to fp8 with sglang please, asap": {**QWEN, "global_scheme": "fp8"},
+    "quantize Qwen/Qwen3-8B to fp8 per tensor": {**QWEN, "global_scheme": "fp8"},
+    "quantize Qwen/Qwen3-8B ptpc fp8": {**QWEN, "global_scheme": "ptpc_fp8"},
+    "quantize Qwen/Qwen3-8B now": QWEN,
+    "quantize Qwen/Qwen3-8B without revision": {**QWEN, "revision": None},
+    "convert Qwen/Qwen3-8B to fp8": {**QWEN, "global_scheme": "fp8"},
+    "compress Qwen/Qwen3-8B to int4": {**QWEN, "global_scheme": "int4_wo_32"},
+    "make Qwen/Qwen3-8B fp8": {**QWEN, "global_scheme": "fp8"},
+    "turn Qwen/Qwen3-8B into fp8": {**QWEN, "global_scheme": "fp8"},
+    "I need an fp8 version of Qwen/Qwen3-8B": {**QWEN, "global_scheme": "fp8"},
+    "make an fp8 version of the model /models/a/b": {"model": "/models/a/b", "global_scheme": "fp8"},
+    "please make me an INT8 copy of /models/a/b": {"model": "/models/a/b", "global_scheme": "int8"},
+    "an fp8 quant of Qwen/Qwen3-8B for MI300X": {**QWEN, "global_scheme": "fp8", "hardware": "MI300X"},
+    "we need a quantized version of Qwen/Qwen3-8B": QWEN,
+    "I want a quantized Qwen/Qwen3-8B": QWEN,
     "quantize Qwen/Qwen3-8B to fp8, keep lm_head at int8, no evaluation": {
         **QWEN,
         "global_scheme": "fp8",
@@ -80,6 +96,17 @@ WITHOUT_VERB: dict[str, dict[str, Any]] = {
     "/ptq Qwen/Qwen3-8B to fp8": {**QWEN, "global_scheme": "fp8"},
     "/models/llama-3 to fp8": {"model": "/models/llama-3", "global_scheme": "fp8"},
     "https://hf.co/Qwen/Qwen3-8B": QWEN,
+    "Qwen/Qwen3-8B fp8": {**QWEN, "global_scheme": "fp8"},
+}
+IN_A_CHANNEL: dict[str, dict[str, Any]] = {
+    "quantize tiny fp8": {"model": "tiny", "global_scheme": "fp8"},
+    "convert tiny asap": {"model": "tiny"},
+    "an fp8 version of tiny": {"model": "tiny", "global_scheme": "fp8"},
+    "I'd like Qwen/Qwen3-8B in fp8": {**QWEN, "global_scheme": "fp8"},
+    "need Qwen/Qwen3-8B in fp8": {**QWEN, "global_scheme": "fp8"},
+    "we want /models/llama as mxfp4": {"model": "/models/llama", "global_scheme": "mxfp4"},
+    "use Qwen/Qwen3-8B": QWEN,
+    "could you convert Qwen/Qwen3-8B to fp8?": {**QWEN, "global_scheme": "fp8"},
 }
 WITHOUT_MODEL: dict[str, dict[str, Any]] = {
     "quantize": {},
@@ -93,7 +120,9 @@ WITHOUT_MODEL: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize(("sentence", "expected"), [*REQUESTS.items(), *WITHOUT_VERB.items(), *WITHOUT_MODEL.items()])
+@pytest.mark.parametrize(
+    ("sentence", "expected"), [*REQUESTS.items(), *WITHOUT_VERB.items(), *IN_A_CHANNEL.items(), *WITHOUT_MODEL.items()]
+)
 def test_requests_are_read(sentence: str, expected: dict[str, Any]) -> None:
     understood = understand(sentence, None)
     assert (understood.intent, understood.flat) == (Intent.REQUEST, expected)
@@ -115,8 +144,10 @@ def test_in_a_thread_neither_a_model_alone_nor_the_verb_alone_says_enough(senten
     assert understand(sentence, COMMAND).intent is Intent.UNCLEAR
 
 
-def test_in_a_thread_a_polite_question_stays_a_question() -> None:
-    assert understand("could you quantize Qwen/Qwen3-8B to fp8?", PLAN).intent is Intent.QUESTION
+def test_in_a_thread_too_somebody_may_ask_politely() -> None:
+    understood = understand("could you quantize Qwen/Qwen3-8B to fp8?", PLAN)
+    assert (understood.intent, understood.flat) == (Intent.REQUEST, {**QWEN, "global_scheme": "fp8"})
+    assert understand("would you quantize Qwen/Qwen3-8B to fp8?", PLAN).intent is Intent.QUESTION
 
 
 @pytest.mark.parametrize(
@@ -132,6 +163,17 @@ def test_in_a_thread_a_polite_question_stays_a_question() -> None:
         *("good morning", "/help"),
         *("quantize Qw\u0435n/Qwen3-8B", "quantize -x", "quantize \u202eQwen/Qwen3-8B"),
         "quantize Qwen/Qwen3-8B calibration -5",
+        "quantize Qwen/Qwen3-8B, calibration 0",
+        "> can you quantize Qwen/Qwen3-8B",
+        "quantize -5",
+        *(
+            "quantize ~/llama",
+            "make it so",
+            "make love",
+            "quantized Qwen/Qwen3-8B",
+            "convert everything",
+            "turn it off",
+        ),
         *("quantize http://example.org/model", "stop quantizing", "we quantize a lot", "Qwen/Qwen3-8B is great"),
         "fp8 rocks",
     ],

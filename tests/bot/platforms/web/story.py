@@ -10,8 +10,9 @@ from bot.cards.card import Action, ActionKind, Attachment
 from bot.cards.drawing import Documents
 from bot.cards.form import Form, edit_form
 from bot.conversation.decision import Verb, Verdict
+from bot.conversation.endings import ended
 from bot.conversation.person import Person, Place
-from bot.conversation.state import Checkpoint, Ended, Ending, State, Trouble
+from bot.conversation.state import Checkpoint, Ended, Ending, Stage, State, Trouble
 from bot.platforms.contract import Clicked, Event
 from bot.store.records import Outcome
 from schemas.api import Capabilities
@@ -193,6 +194,29 @@ def tell(desk: Desk) -> dict[str, int]:
     }
 
 
+def endings(desk: Desk) -> dict[str, int]:
+    """Threads that failed or ended early, in every way; by name."""
+    rejected = _up_to_result(desk, None, ADA, -900)
+    _end(desk, rejected, Ending.REJECTED, -890, Verdict(Verb.REJECTED, ADA, Checkpoint.RESULT))
+    stopped = _up_to_command(desk, None, ADA, -850)
+    _start(desk, stopped, ADA, -840)
+    desk.go(stopped, talk.running(run=run(state=RunState.CANCELLED, ended_at=later(-830))), None, DOCUMENTS)
+    _end(desk, stopped, Ending.CANCELLED, -830, Verdict(Verb.CANCELLED, ADA))
+    expired = _up_to_command(desk, None, ADA, -800)
+    _end(desk, expired, Ending.EXPIRED, -100, None)
+    kinds = {"rejected": rejected, "stopped": stopped, "expired": expired}
+    for stage in (Stage.INTAKE, Stage.PLAN, Stage.MANIFEST, Stage.SUBMISSION):
+        kinds[f"failed-{stage}"] = desk.begin(talk.analysing(), at=later(-700))
+        desk.go(kinds[f"failed-{stage}"], talk.failed_at(stage), None, DOCUMENTS, later(-699))
+    return kinds
+
+
+def _end(desk: Desk, number: int, ending: Ending, minutes: float, verdict: Verdict | None) -> None:
+    state = desk.conversations[number].state
+    by = verdict.by if verdict else None
+    desk.go(number, ended(state, ending, later(minutes), by), verdict, DOCUMENTS, later(minutes))
+
+
 def _up_to_plan(desk: Desk, place: Place | None, who: Person, minutes: float) -> int:
     at = later(minutes)
     number = desk.begin(talk.analysing(requester=who), place, at)
@@ -243,11 +267,13 @@ def _up_to_result(desk: Desk, place: Place | None, who: Person, minutes: float) 
     return number
 
 
-def refused_click(desk: Desk, number: int, person: Person) -> None:
-    """A click of a reader that came to nothing."""
-    action = Action(kind=ActionKind.APPROVE, conversation=number, checkpoint=Checkpoint.PLAN, digest="0" * 12)
+def refused_click(desk: Desk, number: int, person: Person, kind: ActionKind = ActionKind.APPROVE) -> None:
+    """A click of a reader that came to nothing, each with a key of its own."""
+    action = Action(kind=kind, conversation=number, checkpoint=Checkpoint.PLAN, digest="0" * 12)
     place = desk.conversations[number].place
-    event = Event(key=f"old-{number}", person=person, place=place, at=later(0), what=Clicked(action=action))
+    event = Event(
+        key=f"old-{number}-{len(desk.events)}", person=person, place=place, at=later(0), what=Clicked(action=action)
+    )
     outcome = Outcome(verdict="refused", text="This card is outdated: the plan was changed. Look at the newest one.")
     desk.keep(event, number, outcome)
 

@@ -11,6 +11,7 @@ from bot.cards.card import Card, Meter, Text, Tone
 from bot.conversation.state import Checkpoint
 from bot.platforms.contract import Clicked, Edited, Said
 from bot.platforms.web import Live
+from bot.platforms.web.standing import sayable
 from tests.bot.conversation import samples as talk
 from tests.bot.platforms.web import story
 from tests.bot.platforms.web.desk import Desk, later
@@ -141,6 +142,31 @@ def test_the_list_is_live(chromium: Browser, served: Served, threads: dict[str, 
         expect(page.get_by_role("textbox", name="What shall be quantized?")).to_have_value("quantize so")
 
 
+def test_the_examples_of_a_reply_follow_the_thread(chromium: Browser, served: Served, threads: dict[str, int]) -> None:
+    number = threads["plan"]
+    with window(chromium, served) as page:
+        page.goto(f"/threads/{number}")
+        reply = page.get_by_label("Answer in your own words")
+        for state in (talk.reviewing_plan(), talk.preparing(), talk.reviewing_command(), talk.running(), talk.failed()):
+            served.do(lambda state=state: served.desk.go(number, state, None, story.DOCUMENTS))  # type: ignore[misc]
+            expect(reply).to_have_attribute("placeholder", " · ".join(sayable(state)))
+        cancelled = talk.running(cancelled_by=talk.ADA)
+        served.do(lambda: served.desk.go(number, cancelled, None, story.DOCUMENTS))
+        expect(reply).to_have_attribute("placeholder", "")
+
+
+def test_presses_that_come_to_nothing_are_told_once_while_the_page_is_open(
+    chromium: Browser, served: Served, threads: dict[str, int]
+) -> None:
+    number = threads["plan"]
+    with window(chromium, served) as page:
+        page.goto(f"/threads/{number}")
+        for said in ("pressed Approve", "pressed Approve 2 times", "pressed Approve 3 times"):
+            served.do(lambda: story.refused_click(served.desk, number, talk.ADA))
+            served.do(lambda: served.desk.live.changed(number))
+            expect(page.locator(".did")).to_have_text([said])
+
+
 def test_a_double_click_is_one_event(chromium: Browser, served: Served, threads: dict[str, int]) -> None:
     before = len(served.desk.events)
     with window(chromium, served) as page:
@@ -246,7 +272,7 @@ def test_a_link_from_another_site_finds_who_is_signed_in(
 def test_a_form_of_another_site_does_nothing(chromium: Browser, served: Served, threads: dict[str, int]) -> None:
     before = len(served.desk.events)
     action = f"{served.address}/threads/{threads['plan']}/act"
-    fields = {"key": "a-key-of-a-form", "action": f"ptq:cancel:{threads['plan']}::", "confirmed": "yes"}
+    fields = {"key": "a-key-of-a-form", "action": f"ptq:cancel:{threads['plan']}:::0", "confirmed": "yes"}
     inputs = "".join(f'<input name="{name}" value="{value}">' for name, value in fields.items())
     context = chromium.new_context()
     page = context.new_page()

@@ -53,7 +53,7 @@ OVERFLOW = "() => document.documentElement.scrollWidth - document.documentElemen
 def all_paths(threads: dict[str, int]) -> list[str]:
     """Every page of the story."""
     own = [f"/threads/{number}" for number in threads.values()]
-    return ["/", "/?show=waiting", "/runs", "/help", f"/threads/{threads['plan']}/edit", *own]
+    return ["/", "/?show=waiting", "/runs", "/runs?text=nothing", "/help", f"/threads/{threads['plan']}/edit", *own]
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -61,6 +61,7 @@ def test_every_text_stands_out_from_its_ground(
     chromium: Browser, served: Served, threads: dict[str, int], scheme: Any
 ) -> None:
     story.refused_click(served.desk, threads["plan"], talk.ADA)
+    threads = threads | served.do(lambda: story.endings(served.desk))
     with window(chromium, served, color_scheme=scheme) as page:
         grounds = set()
         for path in all_paths(threads):

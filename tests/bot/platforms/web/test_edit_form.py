@@ -100,6 +100,46 @@ def test_what_does_not_fit_is_said_at_its_field_and_all_that_was_typed_stays(
     assert what.changes.flat() == {"output_dir": "/data/elsewhere", "calibration": {"num_calib_data": 64}}
 
 
+@pytest.mark.parametrize("name", ["output_dir", "model"])
+@pytest.mark.parametrize(
+    "path", ["..", "../..", "../x", "a/../../b", "./../x", "~", "~/models", "~ada/x", " ../x ", "a/.././.."]
+)
+def test_a_path_that_climbs_or_means_a_home_is_said_at_its_field(
+    browser: Browser, desk: Desk, edited: int, name: str, path: str
+) -> None:
+    if name == "model":
+        desk.forms[edited] = story.form(edited, talk.reviewing_analysis(), None)
+    before = len(desk.events)
+    answer = edit(browser, edited, **{name: path})
+    assert answer.status == 422
+    sentence = answer.page.one("p", id=f"w-{name}").text
+    assert "begins with /." in sentence
+    assert ("~" if "~" in path else '".."') in sentence
+    assert answer.page.one("input", id=f"f-{name}").attributes["value"] == path
+    assert len(desk.events) == before
+
+
+@pytest.mark.parametrize("path", ["a..b", "..a", "a/../b", "/data/../x", "a~b", "my-folder", "/~/x", "x/~"])
+def test_every_other_path_is_the_runners_to_judge(browser: Browser, desk: Desk, edited: int, path: str) -> None:
+    assert edit(browser, edited, output_dir=path).status == 303
+    what = desk.last.event.what
+    assert isinstance(what, Edited)
+    assert what.changes.flat() == {"output_dir": path}
+
+
+def test_a_path_that_stood_there_already_is_not_told_off(browser: Browser, desk: Desk, edited: int) -> None:
+    state = talk.reviewing_plan(request=talk.REQUEST.model_copy(update={"output_dir": "../elsewhere"}))
+    desk.go(edited, state, None, story.DOCUMENTS)
+    desk.forms[edited] = story.form(edited, state)
+    assert edit(browser, edited, num_calib_data="64").status == 303
+
+
+def test_all_that_is_wrong_is_said_at_once(browser: Browser, edited: int) -> None:
+    page = edit(browser, edited, output_dir="../x", num_calib_data="many").page
+    assert page.one("p", id="w-output_dir")
+    assert page.one("p", id="w-num_calib_data")
+
+
 def test_a_form_without_changes_sends_nothing(browser: Browser, desk: Desk, edited: int) -> None:
     before = len(desk.events)
     answer = edit(browser, edited)

@@ -296,7 +296,11 @@ def test_a_button_becomes_a_click(browser: Browser, desk: Desk) -> None:
     assert answer.target == f"/threads/{number}?told={desk.last.id}#told"
     assert desk.last.event.what == Clicked(
         action=Action(
-            kind=ActionKind.APPROVE, conversation=number, checkpoint=Checkpoint.PLAN, digest=talk.PLAN.digest[:12]
+            kind=ActionKind.APPROVE,
+            conversation=number,
+            checkpoint=Checkpoint.PLAN,
+            digest=talk.PLAN.digest[:12],
+            step=talk.reviewing_plan().step,
         )
     )
     assert desk.last.event.place == story.SLACK
@@ -338,13 +342,27 @@ def test_a_page_with_a_script_asks_in_place(browser: Browser, desk: Desk) -> Non
 def test_a_button_of_an_old_page_is_handed_over_and_its_answer_told(browser: Browser, desk: Desk) -> None:
     number = story.tell(desk)["command"]
     desk.answer = refuses("This card is outdated.")
-    old = f"ptq:approve:{number}:command:{'0' * 12}"
+    checkpoint = Checkpoint.COMMAND
+    old = Action(kind=ActionKind.APPROVE, conversation=number, checkpoint=checkpoint, digest="0" * 12).encoded()
     answer = browser.post(f"/threads/{number}/act", {"key": KEY, "action": old})
     assert browser.follow(answer).page.one("div", id="told").text == "This card is outdated."
 
 
 @pytest.mark.parametrize(
-    "action", ["", "x", "ptq:approve:1", "ptq:destroy:1:plan:0", "ptq:approve:x:plan:0", "ptq:approve:1:moon:0", "\x00"]
+    "action",
+    [
+        *(
+            "",
+            "x",
+            "ptq:approve:1",
+            "ptq:approve:1:plan:0",
+            "\x00",
+            "ptq:approve:1:plan:0:x",
+            "ptq:approve:1:plan:0:-1",
+        ),
+        *("ptq:destroy:1:plan:0:0", "ptq:approve:x:plan:0:0", "ptq:approve:1:moon:0:0", "ptq:approve:1:plan:0:0:0"),
+        "ptq:approve:1:plan:0:-1",
+    ],
 )
 def test_a_button_that_nobody_made_is_refused(browser: Browser, desk: Desk, action: str) -> None:
     number = desk.begin(talk.reviewing_plan())
@@ -357,7 +375,9 @@ def test_a_button_that_nobody_made_is_refused(browser: Browser, desk: Desk, acti
 def test_a_button_of_another_thread_is_refused(browser: Browser, desk: Desk) -> None:
     for _ in range(2):
         desk.begin(talk.reviewing_plan())
-    answer = browser.post("/threads/1/act", {"key": KEY, "action": "ptq:cancel:2::"})
+    answer = browser.post(
+        "/threads/1/act", {"key": KEY, "action": Action(kind=ActionKind.CANCEL, conversation=2).encoded()}
+    )
     assert answer.status == 400
     assert "another thread" in answer.text
     assert not desk.events
@@ -367,7 +387,8 @@ def test_an_edit_button_leads_to_the_form(browser: Browser, desk: Desk) -> None:
     number = story.tell(desk)["plan"]
     page = browser.get(f"/threads/{number}").page
     assert page.one("a", href=f"/threads/{number}/edit").text == "Edit"
-    answer = browser.post(f"/threads/{number}/act", {"key": KEY, "action": f"ptq:edit:{number}:plan:0"})
+    action = Action(kind=ActionKind.EDIT, conversation=number, checkpoint=Checkpoint.PLAN).encoded()
+    answer = browser.post(f"/threads/{number}/act", {"key": KEY, "action": action})
     assert answer.target == f"/threads/{number}/edit"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -30,7 +31,7 @@ def pages(text: str) -> Iterator[tuple[str, Page]]:
         assert answer.status == 200, path
         yield path, answer.page
     key = {"key": "a-key-of-a-form"}
-    yield "confirm", browser.post("/threads/1/act", key | {"action": "ptq:approve:1::"}).page
+    yield "confirm", browser.post("/threads/1/act", key | {"action": "ptq:approve:1:::0"}).page
     too_long = text + "x" * 100_001
     yield "too long", browser.post("/threads/1/reply", key | {"text": too_long}).page
     typed = key | {"digest": "d" * 64, "seq_len": text + "?", "output_dir": f"-{text}", "global_scheme": text + "?"}
@@ -90,6 +91,25 @@ def test_no_text_becomes_an_address_or_a_script(text: str) -> None:
                 assert value.startswith(("/", "#")), (name, element)
                 assert not value.startswith(("//", "/\\")), (name, element)
         assert len(page.all("script")) <= 1
+
+
+REORDERING = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+# What a person typed comes back in its field as it was typed; these are not drawn, or have to be exact.
+_LETTER_BY_LETTER = {"value", "href", "src", "data-copy", "data-version"}
+
+
+@pytest.mark.parametrize("letter", REORDERING)
+def test_what_reorders_text_is_never_drawn_outside_of_a_field(letter: str) -> None:
+    given_back = 0
+    for name, page in pages(f"a{letter}b"):
+        for element in page.elements:
+            for attribute, value in element.attributes.items():
+                assert attribute in _LETTER_BY_LETTER or letter not in value, (name, element.tag, attribute)
+        fields = re.compile("<textarea.*?</textarea>", re.DOTALL)
+        given_back += sum(letter in field for field in fields.findall(page.html))
+        texts = re.sub("<[^<>]*>", "", fields.sub("", page.html))
+        assert letter not in texts, (name, texts[texts.index(letter) - 60 :][:120])
+    assert given_back, "no page gave back what was typed"
 
 
 def _storable(text: str) -> str:

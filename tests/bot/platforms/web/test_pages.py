@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime
 
 import pytest
 
-from bot.cards.card import Attachment, Card, LogPart, Meter, Text, Tone
-from bot.conversation.person import Place
+from bot.cards.card import ActionKind, Attachment, Card, LogPart, Meter, Text, Tone
 from bot.conversation.state import Checkpoint, Ending
 from bot.conversation.words.understand import Intent, understand
 from bot.errors import RunnerAway, RunnerError, StoreBusy
 from bot.platforms.web.pages import EXAMPLES
-from bot.store.records import HistoryQuery, HistoryRow, Outcome
+from bot.platforms.web.standing import sayable
+from bot.store.records import Outcome
 from tests.bot.conversation import samples as talk
 from tests.bot.platforms.web import story
 from tests.bot.platforms.web.browser import Browser
-from tests.bot.platforms.web.desk import Desk, later
+from tests.bot.platforms.web.desk import Desk
+from tests.bot.platforms.web.test_all_threads import row
 
 
 @pytest.fixture
@@ -103,7 +103,12 @@ def test_what_the_help_says_is_understood(browser: Browser) -> None:
         assert understand(word, Checkpoint.COMMAND).intent is Intent.APPROVE
     for word in said["change something"]:
         assert understand(word, Checkpoint.PLAN).intent is Intent.CHANGE
+    accept, reject = said["decide about a result"]
+    assert understand(accept, Checkpoint.RESULT).intent is Intent.APPROVE
+    assert understand(reject, Checkpoint.RESULT).intent is Intent.REJECT
     assert [understand(word, None).intent for word in said["stop"]] == [Intent.CANCEL]
+    assert set(said["go on after a failure"]) <= set(sayable(talk.failed()))
+    assert set(said["take up what has ended"]) == set(sayable(talk.ended()))
 
 
 @pytest.mark.parametrize("kind", sorted(talk.all_states()))
@@ -198,6 +203,57 @@ def test_a_refused_click_is_shown_to_its_person_alone(browser: Browser, desk: De
     story.refused_click(desk, number, talk.ADA)
     story.refused_click(desk, number, talk.BOB)
     assert browser.get(f"/threads/{number}").text.count("pressed Approve") == 1
+    assert "times" not in browser.get(f"/threads/{number}").page.one("p", class_="did").text
+
+
+def pressed(browser: Browser, number: int) -> list[str]:
+    """What the thread says of its reader's presses."""
+    return [one.text for one in browser.get(f"/threads/{number}").page.all("p", class_="did")]
+
+
+def test_refused_clicks_that_follow_each_other_are_told_once(browser: Browser, desk: Desk) -> None:
+    number = desk.begin(talk.reviewing_plan())
+    versions = set()
+    for _ in range(3):
+        story.refused_click(desk, number, talk.ADA)
+        story.refused_click(desk, number, talk.BOB)  # nobody sees it here
+        (entry,) = browser.get(f"/threads/{number}").page.all("li", class_="said")
+        versions.add(entry.attributes["data-version"])
+    assert pressed(browser, number) == ["pressed Approve 3 times"]
+    assert browser.get(f"/threads/{number}").text.count("Only you see this") == 1
+    assert len(versions) == 3  # an open page draws it again
+
+
+def test_refused_clicks_are_told_apart_by_what_came_between_and_what_was_said(browser: Browser, desk: Desk) -> None:
+    number = desk.begin(talk.reviewing_plan())
+    story.refused_click(desk, number, talk.ADA)
+    story.refused_click(desk, number, talk.ADA)
+    desk.said(number, talk.BOB, "wait")
+    story.refused_click(desk, number, talk.ADA)
+    last = desk.last
+    desk.settle(last.id, Outcome(verdict="refused", text="Something else."), number)
+    story.refused_click(desk, number, talk.ADA)
+    story.refused_click(desk, number, talk.ADA, ActionKind.RETRY)
+    assert pressed(browser, number) == [
+        *("pressed Approve 2 times", "pressed Approve", "pressed Approve", "pressed Try again")
+    ]
+
+
+def test_the_same_words_twice_stay_two(browser: Browser, desk: Desk) -> None:
+    number = desk.begin(talk.reviewing_plan())
+    for _ in range(2):
+        desk.said(number, talk.ADA, "yes", "You may not.")
+    assert len(browser.get(f"/threads/{number}").page.all("div", class_="bubble")) == 2
+
+
+@pytest.mark.parametrize("kind", sorted(talk.all_states()))
+def test_the_reply_shows_what_counts_now(browser: Browser, desk: Desk, kind: str) -> None:
+    number = desk.begin(talk.all_states()[kind])
+    examples = " · ".join(sayable(talk.all_states()[kind]))
+    page = browser.get(f"/threads/{number}").page
+    assert page.one("textarea").attributes["placeholder"] == examples
+    part = browser.get(f"/threads/{number}/fragment").page
+    assert part.one("div", id="standing").attributes["data-says"] == examples
 
 
 @pytest.mark.parametrize("told", ["0", "999", "x", "-1", "9" * 40, "%00", "1e3", "²"])
@@ -228,113 +284,6 @@ def test_an_unknown_page_is_said_to_be_unknown(browser: Browser, path: str) -> N
 def test_a_page_that_takes_no_form_says_so(browser: Browser) -> None:
     assert browser.post("/help", {}).status == 405
     assert browser.get("/requests").status == 405
-
-
-def row(number: int, **changes: object) -> HistoryRow:
-    """A row of the list."""
-    blank = HistoryRow(
-        id=number,
-        place=Place(platform="slack", channel="C1", thread=str(number)),
-        requester=talk.BOB,
-        model=f"model-{number}",
-        scheme="fp8",
-        runner="local",
-        state="running",
-        created_at=later(0),
-        changed_at=later(0),
-        run=None,
-        output_dir=None,
-        size_bytes=None,
-        original_size_bytes=None,
-        perplexity=None,
-        original_perplexity=None,
-    )
-    return replace(blank, **changes)  # type: ignore[arg-type]
-
-
-def test_runs_are_told_with_their_numbers(browser: Browser, desk: Desk) -> None:
-    desk.rows = [
-        row(
-            5,
-            state="accepted",
-            size_bytes=9_441_000_000,
-            original_size_bytes=16_381_000_000,
-            perplexity=9.811,
-            original_perplexity=9.733,
-        )
-    ]
-    text = browser.get("/runs").page.one("tbody").text
-    for shown in ("#5", "model-5", "fp8", "Bob", "Slack", "9.4 GB of 16.4 GB", "9.811 +0.8 %", "local", "Accepted"):
-        assert shown in text
-
-
-def test_runs_go_on_page_by_page(browser: Browser, desk: Desk) -> None:
-    desk.rows = [row(number) for number in range(120, 0, -1)]
-    seen: list[str] = []
-    path = "/runs?model=model"
-    for _ in range(10):
-        page = browser.get(path).page
-        seen += [one.text for one in page.all("td", **{"data-name": "Thread"})]
-        older = page.all("a", rel="next")
-        if not older:
-            break
-        path = older[0].attributes["href"]
-        assert "model=model" in path
-    assert seen == [f"#{number}" for number in range(120, 0, -1)]
-    assert page.one("a", href="/runs?model=model").text == "Newest"
-
-
-def test_an_exact_page_of_runs_has_no_next(browser: Browser, desk: Desk) -> None:
-    desk.rows = [row(number) for number in range(50, 0, -1)]
-    assert not browser.get("/runs").page.all("a", rel="next")
-
-
-def test_filters_become_a_query_and_stay_in_the_form(browser: Browser, desk: Desk) -> None:
-    asked = "text=a+b&model=Qwen&scheme=fp8&person=Ada&state=failed&since=2026-01-01&until=2026-01-31&before=77"
-    page = browser.get(f"/runs?{asked}").page
-    assert desk.asked == [
-        HistoryQuery(
-            text="a b",
-            model="Qwen",
-            scheme="fp8",
-            person="Ada",
-            state="failed",
-            since=datetime(2026, 1, 1, tzinfo=UTC),
-            until=datetime(2026, 2, 1, tzinfo=UTC),
-            before=77,
-            limit=51,
-        )
-    ]
-    fields = page.fields(page.form("/runs"))
-    assert fields == {
-        "text": "a b",
-        "model": "Qwen",
-        "scheme": "fp8",
-        "person": "Ada",
-        "state": "failed",
-        "since": "2026-01-01",
-        "until": "2026-01-31",
-    }
-
-
-@pytest.mark.parametrize(
-    "query",
-    [
-        *("since=yesterday", "until=2026-13-01", "since=0000-01-01", "until=9999-12-31", "before=x", "before=-1"),
-        *("before=99999999999999999999", "since=2026-02-01&until=2026-01-01", "since=%00", "before=²"),
-    ],
-)
-def test_a_filter_that_means_nothing_is_answered_in_a_sentence(browser: Browser, desk: Desk, query: str) -> None:
-    answer = browser.get(f"/runs?{query}")
-    assert answer.status == 400
-    assert answer.page.one("p", role="alert").text.endswith(".")
-    assert not desk.asked
-
-
-@pytest.mark.parametrize("query", ["state=%3Cscript%3E", "text=" + "x" * 5000, "model=%00", "unknown=1", "text=%ff"])
-def test_odd_filters_find_nothing_or_are_cut(browser: Browser, desk: Desk, query: str) -> None:
-    assert browser.get(f"/runs?{query}").status == 200
-    assert len(desk.asked[0].text) <= 200
 
 
 def test_a_file_is_taken_under_its_name(browser: Browser, desk: Desk) -> None:

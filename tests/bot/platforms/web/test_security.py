@@ -138,7 +138,7 @@ def test_a_host_header_has_one_name(host: str, name: str) -> None:
 )
 @pytest.mark.parametrize("path", POSTS)
 def test_a_form_of_another_site_is_not_taken(browser: Browser, desk: Desk, path: str, headers: dict[str, str]) -> None:
-    fields = {"key": KEY, "text": "yes", "action": "ptq:approve:1:plan:0", "token": ADAS}
+    fields = {"key": KEY, "text": "yes", "action": "ptq:approve:1:plan:0:0", "token": ADAS}
     answer = browser.post(path, fields, headers)
     assert answer.status == 403
     assert "another site" in answer.text
@@ -207,7 +207,7 @@ def test_who_has_shown_no_token_sees_nothing_but_the_sign_in(stranger: Browser, 
 
 @pytest.mark.parametrize("path", [path for path in POSTS if path != "/login"])
 def test_who_has_shown_no_token_does_nothing(stranger: Browser, desk: Desk, path: str) -> None:
-    answer = stranger.post(path, {"key": KEY, "text": "yes", "action": "ptq:approve:1:plan:0"})
+    answer = stranger.post(path, {"key": KEY, "text": "yes", "action": "ptq:approve:1:plan:0:0"})
     assert answer.status == 401
     assert not desk.events
 
@@ -331,19 +331,31 @@ def test_a_session_cannot_become_another_persons() -> None:
     assert access.person_of_session(access.session(ada, now + timedelta(hours=1)), now) is None
 
 
-def test_guessing_is_slowed_down(desk: Desk) -> None:
+def test_many_wrong_tokens_are_told_so_and_lock_nobody_out(desk: Desk) -> None:
     now = [0.0]
     there = Browser(desk, team(), monotonic=lambda: now[0])
     there.client = ("10.1.2.3", 1)
     statuses = [there.post("/login", {"token": f"guess {n}"}).status for n in range(12)]
     assert statuses == [401] * 10 + [429] * 2
-    assert there.post("/login", {"token": ADAS}).status == 429
+    assert "Many wrong ones came from here" in there.post("/login", {"token": "guess"}).text
+    assert there.post("/login", {"token": BOBS}).status == 303  # behind a proxy all share the address
+    there.cookies.clear()
+    assert there.post("/login", {"token": "guess"}).status == 429  # a right one in between forgives nothing
     other = there.client
     there.client = ("10.9.9.9", 1)
-    assert there.post("/login", {"token": "x"}).status == 401  # somebody else is not held up
+    assert there.post("/login", {"token": "x"}).status == 401
     there.client = other
     now[0] += 61
-    assert there.post("/login", {"token": ADAS}).status == 303
+    assert there.post("/login", {"token": "x"}).status == 401
+
+
+def test_right_tokens_are_never_counted(desk: Desk) -> None:
+    there = Browser(desk, team(), monotonic=lambda: 0.0)
+    for _ in range(30):
+        there.cookies.clear()
+        assert there.post("/login", {"token": ADAS}).status == 303
+    there.cookies.clear()
+    assert there.post("/login", {"token": "guess"}).status == 401
 
 
 def test_guessing_from_everywhere_fills_no_memory() -> None:

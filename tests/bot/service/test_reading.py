@@ -1,0 +1,93 @@
+"""What typed words command, by the state that they are said in."""
+
+from __future__ import annotations
+
+import pytest
+
+from bot.conversation.commands import Approve, Cancel, Change, Command, Reject, Remark, Retry, Revise
+from bot.conversation.decide import decide
+from bot.conversation.decision import Proceed
+from bot.conversation.request import Changes
+from bot.conversation.state import Stage, State
+from bot.conversation.words.vocabulary import PUBLISHED
+from bot.platforms.contract import Event, Said
+from bot.service.reading import command_of
+from tests.bot.conversation.samples import (
+    ADA,
+    MANIFEST,
+    NOON,
+    PLACE,
+    POLICY,
+    all_states,
+    ended,
+    failed,
+    failed_at,
+    reviewing_command,
+    reviewing_plan,
+    reviewing_result,
+    running,
+)
+
+
+def said(text: str, state: State, seen: str = "") -> Command:
+    event = Event(key="web:1", person=ADA, place=PLACE, at=NOON, what=Said(text=text))
+    command = command_of(event, state, seen, PUBLISHED)
+    assert command is not None
+    return command
+
+
+@pytest.mark.parametrize("stage", Stage)
+@pytest.mark.parametrize("text", ["retry", "try again", "Once more!", "please try again", "can you try again?"])
+def test_after_a_failure_the_step_is_taken_again(text: str, stage: Stage) -> None:
+    state = failed_at(stage)
+    command = said(text, state)
+    assert isinstance(command, Retry)
+    assert isinstance(decide(state, command, POLICY), Proceed)
+
+
+@pytest.mark.parametrize(
+    "state", [failed(), ended(), reviewing_command(), reviewing_result()], ids=lambda one: one.kind
+)
+@pytest.mark.parametrize(
+    "text", ["back to the plan", "back to plan", "revise the plan", "let's change the plan", "ok, back to the plan"]
+)
+def test_the_plan_can_be_gone_back_to(text: str, state: State) -> None:
+    command = said(text, state)
+    assert isinstance(command, Revise)
+    assert isinstance(decide(state, command, POLICY), Proceed)
+
+
+@pytest.mark.parametrize("state", all_states().values(), ids=all_states().keys())
+@pytest.mark.parametrize("text", ["retry", "run it again", "back to the plan", "use w8a8", "why?", "next week"])
+def test_none_of_these_approves(text: str, state: State) -> None:
+    assert not isinstance(said(text, state, "0" * 64), Approve | Cancel)
+
+
+@pytest.mark.parametrize("state", all_states().values(), ids=all_states().keys())
+def test_a_remark_tells_what_was_not_understood(state: State) -> None:
+    command = said("use w8a8, please", state)
+    assert isinstance(command, Remark)
+    assert (command.unread, command.is_question) == ("w8a8", False)
+
+
+def test_a_question_tells_nothing_of_the_kind() -> None:
+    command = said("is fp8 better?", reviewing_plan())
+    assert isinstance(command, Remark)
+    assert (command.unread, command.is_question) == ("", True)
+
+
+@pytest.mark.parametrize("state", [failed(), ended(), running(), reviewing_result()], ids=lambda one: one.kind)
+def test_once_more_and_otherwise_is_a_change(state: State) -> None:
+    assert said("try again with awq", state) == Change(
+        ADA, NOON, "web quantize 12", Changes(choices={"algorithm": "awq"})
+    )
+
+
+def test_a_result_is_rejected_with_its_reason() -> None:
+    assert isinstance(said("reject, too much loss", reviewing_result()), Reject)
+
+
+def test_a_yes_is_to_what_was_seen() -> None:
+    command = said("lgtm run it", reviewing_command(), MANIFEST.digest)
+    assert isinstance(command, Approve)
+    assert command.digest == MANIFEST.digest
