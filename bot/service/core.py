@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,12 +21,13 @@ from bot.conversation.decide import begin, decide
 from bot.conversation.decision import Ignore, Proceed, Refuse
 from bot.conversation.policy import Policy
 from bot.conversation.request import Request
-from bot.conversation.state import State
+from bot.conversation.state import Running, State
 from bot.conversation.words.understand import Intent, Understood, understand
 from bot.conversation.words.vocabulary import Vocabulary
 from bot.errors import OutputTaken, StoreError
 from bot.platforms.contract import Clicked, Edited, Event, Platform, Receipt, Said
 from bot.service.output_folder import output_taken
+from bot.service.pause import pause
 from bot.service.reading import command_of, where
 from bot.store.records import Conversation, Outcome, StoredEvent
 from bot.store.store import Store
@@ -100,7 +100,7 @@ class Core:
                 more = await self._round()
             except StoreError as error:
                 log.error("the inbox waits: %s", error.sentence())
-                await self._pause()
+                await pause(_STORE_PAUSE_SECONDS)
                 more = True
             if not more:
                 await self._work.wait()
@@ -115,15 +115,13 @@ class Core:
         waiting = await self._store.read(lambda reader: reader.waiting_events(_AT_ONCE))
         for stored in waiting:
             acted = await self._act(stored)
-            if acted is None:
-                continue
             if acted.conversation is not None:
                 self._tell(acted.conversation)
             if acted.outcome.text:
                 await self._whisper(stored.event, acted.outcome.text)
         return bool(waiting)
 
-    async def _act(self, stored: StoredEvent) -> _Acted | None:
+    async def _act(self, stored: StoredEvent) -> _Acted:
         try:
             return await self._store.write(lambda unit: self._settle(unit, stored))
         except StoreError:
@@ -135,7 +133,7 @@ class Core:
             await self._store.write(lambda unit: unit.settle(stored.id, broken, stored.conversation, self._clock.now()))
             return _Acted(broken)
 
-    def _settle(self, unit: Unit, stored: StoredEvent) -> _Acted | None:
+    def _settle(self, unit: Unit, stored: StoredEvent) -> _Acted:
         """Decide one event, in one transaction."""
         now = self._clock.now()
         conversation = _meant(unit, stored.event)
@@ -183,7 +181,8 @@ class Core:
                 return _Acted(Outcome(verdict="refused", text=trouble.sentence()))
             case Proceed():
                 moved = self._proceed(unit, conversation, command, decision, inbox_id, now)
-                unit.audit(who, did, moved.id, {"state": moved.state.kind, "step": moved.state.step}, now)
+                if not _is_only_progress(conversation.state, moved.state):
+                    unit.audit(who, did, moved.id, {"state": moved.state.kind, "step": moved.state.step}, now)
                 return _Acted(Outcome(verdict="proceeded", text=decision.told), moved)
 
     def _proceed(
@@ -244,9 +243,10 @@ class Core:
         except Exception as error:  # losing a whisper loses nothing that was promised
             log.warning("%s could not be told: %s", event.person.id, error)
 
-    async def _pause(self) -> None:
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(asyncio.Event().wait(), _STORE_PAUSE_SECONDS)
+
+def _is_only_progress(before: State, after: State) -> bool:
+    """Whether a run is merely further: a long one would fill the record with it."""
+    return isinstance(before, Running) and isinstance(after, Running) and before.run.state == after.run.state
 
 
 def _no_request(understood: Understood) -> str:
