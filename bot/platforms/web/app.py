@@ -51,6 +51,7 @@ def make_app(
         "/threads/{id}/live": pages.live,
         "/threads/{id}/edit": pages.edit,
         "/threads/{id}/files/{artifact}/{number}/{name}": files.document,
+        "/threads/{id}/said/{event}": files.said,
         "/threads/{id}/run/log": files.log,
         "/threads/{id}/run/files/{name}": files.run_document,
         "/runs": pages.runs,

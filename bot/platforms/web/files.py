@@ -11,6 +11,7 @@ from starlette.responses import FileResponse, Response, StreamingResponse
 
 from bot.cards.card import Attachment
 from bot.errors import BotError, NotFound
+from bot.platforms.contract import Said
 from bot.platforms.web.library import Library
 from bot.platforms.web.pages import Pages
 from bot.platforms.web.rendering import STATIC
@@ -42,6 +43,16 @@ class Files:
                 if (file.artifact, file.number, file.name) == wanted:
                     return _taken(file.name, await self._library.file(conversation.id, file))
         raise NotFound("no_file", f"Thread {conversation.id} has no such file.", "Its messages have the ones that are.")
+
+    async def said(self, request: Request) -> Response:
+        """All of what a person said, where the thread shows its beginning."""
+        conversation = await self._pages.wanted(request)
+        number = request.path_params["event"]
+        stored = await self._library.event(int(number)) if number.isdecimal() and len(number) <= 15 else None
+        if stored is None or stored.conversation != conversation.id or not isinstance(stored.event.what, Said):
+            raise NotFound("no_words", f"Nothing of this number was said in thread {conversation.id}.", "Look there.")
+        content = stored.event.what.text.encode("utf-8", "replace")
+        return Response(content, media_type="text/plain; charset=utf-8", headers=_APART)
 
     async def log(self, request: Request) -> Response:
         """The output of the run so far, as text."""

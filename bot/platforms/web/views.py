@@ -18,6 +18,8 @@ from bot.platforms.contract import Clicked, Edited, Said
 from bot.platforms.web.standing import Standing, standing_of
 from bot.store.records import Conversation, HistoryRow, Shown, StoredEvent
 
+# A pasted log is part of each page and of each change that is sent to it.
+_SHOWN_CHARACTERS = 4000
 _DONE_BY_CLICK = {
     ActionKind.APPROVE: "pressed Approve",
     ActionKind.EDIT: "opened the form",
@@ -61,7 +63,8 @@ class Entry:
 class WordsEntry(Entry):
     """What a person said or did. `told` is what only the reader was answered; `settled` is False until it was.
 
-    `times` is how often a press was answered so, one directly after the other.
+    `times` is how often a press was answered so, one directly after the other. Of long words the beginning is shown;
+    `whole` leads to all of them, and `left_out` characters more.
     """
 
     person: Person
@@ -71,6 +74,8 @@ class WordsEntry(Entry):
     told: str
     settled: bool
     times: int = 1
+    left_out: int = 0
+    whole: str = ""
 
     @property
     def pressed(self) -> bool:
@@ -218,4 +223,18 @@ def _done(stored: StoredEvent, mine: bool, number: int) -> Entry | None:
                 return None
             did = _DONE_BY_CLICK[event.what.action.kind]
     version = f"{int(settled)}"
-    return WordsEntry("words", f"e{number}", version, event.at, event.person, mine, text, did, told, settled)
+    beginning = text[:_SHOWN_CHARACTERS]
+    return WordsEntry(
+        "words",
+        f"e{number}",
+        version,
+        event.at,
+        event.person,
+        mine,
+        beginning,
+        did,
+        told,
+        settled,
+        left_out=len(text) - len(beginning),
+        whole=f"/threads/{stored.conversation}/said/{stored.id}" if len(text) > len(beginning) else "",
+    )

@@ -447,3 +447,17 @@ def test_text_of_cards_keeps_its_lines(browser: Browser, desk: Desk) -> None:
     number = desk.begin(talk.analysing())
     desk.show(number, "plan:9", Card(title="T", tone=Tone.GOOD, body=(Text(text="one\ntwo"),), alternative="T"))
     assert "one\ntwo" in "".join(browser.get(f"/threads/{number}").page.one("article", class_="good").pieces)
+
+
+def test_long_words_are_shown_by_their_beginning_and_can_be_had_whole(browser: Browser, desk: Desk) -> None:
+    thread = story.tell(desk)["plan"]
+    text = "the log said: " + "a line of it\n" * 7000
+    stored = desk.said(thread, talk.ADA, text)
+    page = browser.get(f"/threads/{thread}")
+    assert len(page.content) < 100_000
+    assert f"{len(text) - 4000:,} more characters" in page.text
+    whole = browser.get(f"/threads/{thread}/said/{stored.id}")
+    assert whole.content.decode() == text
+    assert whole.headers["content-type"].startswith("text/plain")
+    for nowhere in (f"/threads/{thread}/said/999999", f"/threads/{thread}/said/x", f"/threads/1000/said/{stored.id}"):
+        assert browser.get(nowhere).status == 404
