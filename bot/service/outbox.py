@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
+from collections import OrderedDict
 from datetime import timedelta
 
 from bot.cards.card import Attachment, Card
@@ -26,6 +28,7 @@ log = logging.getLogger(__name__)
 
 _AT_ONCE = 50
 _FIRST_SECONDS, _MOST_SECONDS = 1.0, 300.0
+_PAUSE_SECONDS = 0.05
 _LOOK_SECONDS = 30.0  # rows whose time has come are seen at the latest after this
 
 
@@ -36,6 +39,7 @@ class Outbox:
         self._store = store
         self._platform = platform
         self._clock = clock
+        self._drawn_at: OrderedDict[int, float] = OrderedDict()
 
     async def run(self) -> None:
         """Deliver what is there, and what comes, for ever."""
@@ -45,25 +49,52 @@ class Outbox:
                 changed.clear()
                 try:
                     delivered = await self.round()
-                    waiting = await self._store.read(lambda reader: reader.next_due(self._platform.name))
+                    seconds = await self._seconds_to_next()
                 except StoreError as error:
                     log.error("deliveries to %s wait: %s", self._platform.name, error.sentence())
                     await pause(backoff.seconds())
                     continue
                 backoff.reset()
                 if not delivered:
-                    now = self._clock.now()
-                    seconds = _LOOK_SECONDS if waiting is None else (waiting - now).total_seconds()
-                    await pause(min(max(seconds, 0.05), _LOOK_SECONDS), changed.event)
+                    await pause(min(max(seconds, _PAUSE_SECONDS), _LOOK_SECONDS), changed.event)
 
     async def round(self) -> int:
-        """Deliver all that is due now; how many were."""
+        """Deliver all that is due now, but for messages that were drawn a moment ago; how many were tried."""
         due = await self._store.read(lambda reader: reader.due(self._platform.name, self._clock.now(), _AT_ONCE))
         by_conversation: dict[int, list[Delivery]] = {}
         for delivery in due:
-            by_conversation.setdefault(delivery.shown.conversation, []).append(delivery)
-        await asyncio.gather(*(self._in_order(deliveries) for deliveries in by_conversation.values()))
-        return len(due)
+            if self._rests(delivery) <= 0:
+                by_conversation.setdefault(delivery.shown.conversation, []).append(delivery)
+        # All of them come to their end, whatever one of them meets: the next round must not find one under way.
+        ends = await asyncio.gather(
+            *(self._in_order(deliveries) for deliveries in by_conversation.values()), return_exceptions=True
+        )
+        for end in ends:
+            if isinstance(end, BaseException):
+                raise end
+        return sum(len(deliveries) for deliveries in by_conversation.values())
+
+    async def _seconds_to_next(self) -> float:
+        """When something has to be delivered, as far as that is known."""
+        waiting = await self._store.read(lambda reader: reader.next_due(self._platform.name))
+        if waiting is None:
+            return _LOOK_SECONDS
+        resting = min((self._rest_of(drawn_at) for drawn_at in self._drawn_at.values()), default=0.0)
+        return max((waiting - self._clock.now()).total_seconds(), resting)
+
+    def _rests(self, delivery: Delivery) -> float:
+        """Seconds until a message may be drawn again: the newest card wins, so nothing is lost by waiting."""
+        drawn_at = self._drawn_at.get(delivery.shown.id)
+        return 0.0 if drawn_at is None else self._rest_of(drawn_at)
+
+    def _rest_of(self, drawn_at: float) -> float:
+        return drawn_at + self._platform.pace_seconds - time.monotonic()
+
+    def _drawn(self, shown: int) -> None:
+        self._drawn_at[shown] = time.monotonic()
+        self._drawn_at.move_to_end(shown)
+        while self._drawn_at and self._rest_of(next(iter(self._drawn_at.values()))) <= 0:
+            self._drawn_at.popitem(last=False)
 
     async def _in_order(self, deliveries: list[Delivery]) -> None:
         for delivery in deliveries:
@@ -94,6 +125,7 @@ class Outbox:
             return False
         now = self._clock.now()
         await self._store.write(lambda unit: unit.delivered(shown.id, shown.wanted, message, now))
+        self._drawn(shown.id)
         return True
 
     async def _deliver(self, delivery: Delivery) -> str:
