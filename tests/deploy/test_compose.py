@@ -136,6 +136,7 @@ def _compose_program() -> list[str] | None:
     return None
 
 
+@pytest.mark.optional
 @pytest.mark.parametrize("profile", RUNNERS)
 def test_compose_itself_accepts_it(profile: str, tmp_path: Path) -> None:
     program = _compose_program()
