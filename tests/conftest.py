@@ -14,7 +14,11 @@ import pytest
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Turn a run with skipped tests into a failed one."""
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
-    skipped = reporter.stats.get("skipped", []) if reporter is not None else []
-    if os.environ.get("PTQ_NO_SKIPS") and any("optional" not in report.keywords for report in skipped):
+    skipped = getattr(reporter, "stats", {}).get("skipped", [])
+    if (
+        reporter is not None
+        and os.environ.get("PTQ_NO_SKIPS")
+        and any("optional" not in one.keywords for one in skipped)
+    ):
         reporter.write_line("PTQ_NO_SKIPS is set, and some tests were skipped.", red=True)
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
