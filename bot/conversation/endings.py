@@ -58,6 +58,8 @@ def expire(state: State, command: Expire) -> Decision:
     if (state.step, state.kind) != (command.step, command.kind):
         return Ignore(f"it went on since: {state.kind} {state.step}, not {command.kind} {command.step}")
     match state:
+        case Failed() if state.unresolved:
+            return Ignore("its run may still compute: when it is found, it is taken up again")
         case ReviewingAnalysis() | ReviewingPlan() | ReviewingCommand() | Failed():
             return Proceed(ended(state, Ending.EXPIRED, command.at, None))
         case _:

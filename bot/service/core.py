@@ -41,6 +41,8 @@ log = logging.getLogger(__name__)
 
 _AT_ONCE = 50  # events looked at per round; each has a transaction of its own
 _STORE_PAUSE_SECONDS = 1.0
+_WHISPER_SECONDS = 30.0
+_MOST_WHISPERS = 100
 
 NO_MODEL = (
     "No model was found in this. "
@@ -77,6 +79,7 @@ class Core:
         self._work = asyncio.Event()
         self._moved: list[Callable[[Conversation], None]] = []
         self._platforms: dict[str, Platform] = {}
+        self._whispers: set[asyncio.Task[None]] = set()
 
     def serve(self, platform: Platform) -> None:
         """Let a platform's people be answered there."""
@@ -118,7 +121,7 @@ class Core:
             if acted.conversation is not None:
                 self._tell(acted.conversation)
             if acted.outcome.text:
-                await self._whisper(stored.event, acted.outcome.text)
+                self._whisper_soon(stored.event, acted.outcome.text)
         return bool(waiting)
 
     async def _act(self, stored: StoredEvent) -> _Acted:
@@ -233,13 +236,21 @@ class Core:
         for listener in self._moved:
             listener(conversation)
 
+    def _whisper_soon(self, event: Event, text: str) -> None:
+        """Beside everything else: a platform that hangs must hold up nobody's decision."""
+        if len(self._whispers) < _MOST_WHISPERS:
+            whisper = asyncio.create_task(self._whisper(event, text))
+            self._whispers.add(whisper)
+            whisper.add_done_callback(self._whispers.discard)
+
     async def _whisper(self, event: Event, text: str) -> None:
         # Where the person is: on the page somebody may act in a thread of another platform.
         platform = self._platforms.get(event.person.id.partition(":")[0])
         if platform is None:
             return
         try:
-            await platform.whisper(event, text)
+            async with asyncio.timeout(_WHISPER_SECONDS):
+                await platform.whisper(event, text)
         except Exception as error:  # losing a whisper loses nothing that was promised
             log.warning("%s could not be told: %s", event.person.id, error)
 

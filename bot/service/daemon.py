@@ -96,8 +96,7 @@ def _watch(bot: Bot, client: RunnerClient) -> RunnerWatch:
 
     async def look_at_all() -> None:
         bot.worker.wake(name)
-        for run in followers.runs_on(name):
-            await followers.look(name, run)
+        await followers.look_at_all(name)
 
     async def away(error: BotError) -> None:
         await followers.silent(name, error)

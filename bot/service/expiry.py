@@ -31,11 +31,20 @@ async def expire(store: Store, core: Core, clock: Clock, patience: timedelta) ->
             for conversation in overdue:
                 state = conversation.state
                 if (conversation.id, conversation.version) in seen:
-                    await core.answer(conversation.id, Expire(state.step, state.kind, clock.now()))
+                    await _expire(core, conversation.id, Expire(state.step, state.kind, clock.now()))
             seen = {(conversation.id, conversation.version) for conversation in overdue}
         except StoreError as error:
             log.error("expiry waits: %s", error.sentence())
         await pause(_LOOK_SECONDS)
+
+
+async def _expire(core: Core, conversation: int, command: Expire) -> None:
+    try:
+        await core.answer(conversation, command)
+    except StoreError:
+        raise
+    except Exception:  # one conversation that cannot be ended must not end the daemon
+        log.exception("conversation %s could not be expired", conversation)
 
 
 async def _overdue(store: Store, before: datetime) -> list[Conversation]:

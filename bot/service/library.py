@@ -14,6 +14,7 @@ from bot.service.daemon import Bot
 from bot.service.documents import as_file
 from bot.service.policy import policy_of
 from bot.store.records import Conversation, HistoryQuery, HistoryRow, Shown, StoredEvent
+from schemas.api import Capabilities
 from schemas.artifacts.plan import QuantPlan
 
 _WAITS_FOR = {
@@ -66,9 +67,8 @@ class BotLibrary:
         there = await self.conversation(conversation)
         if there is None or isinstance(there.state, Submitting | Running):
             return None
-        client = self._runners.get(there.state.request.runner)
         plan = await self._plan(there)
-        return edit_form(there.id, there.state, plan, client.known_capabilities, self._runners.names)
+        return edit_form(there.id, there.state, plan, self._offer(there.state.request.runner), self._runners.names)
 
     async def run_log(self, conversation: int) -> AsyncIterator[bytes]:
         """The output of the conversation's run so far, in pieces."""
@@ -79,7 +79,7 @@ class BotLibrary:
         async def pieces() -> AsyncIterator[bytes]:
             here = piece
             yield here.content
-            while here.next_offset < here.size:
+            while here.content and here.next_offset < here.size:
                 here = await client.log(run, here.next_offset)
                 yield here.content
 
@@ -94,6 +94,13 @@ class BotLibrary:
         """Whether a thread that waits for a decision may wait for this person."""
         right = _WAITS_FOR.get(row.state)
         return right is not None and self._policy.against(person, right, Facts(row.requester)) is None
+
+    def _offer(self, runner: str) -> Capabilities | None:
+        """What a runner offers; nothing is known of one that was taken out of the settings: another can be chosen."""
+        try:
+            return self._runners.get(runner).known_capabilities
+        except NotFound:
+            return None
 
     async def _plan(self, conversation: Conversation) -> QuantPlan | None:
         revision = getattr(conversation.state, "plan", None)

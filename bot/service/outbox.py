@@ -12,6 +12,7 @@ import logging
 import time
 from collections import OrderedDict
 from datetime import timedelta
+from functools import partial
 
 from bot.cards.card import Attachment, Card
 from bot.clock import Clock
@@ -28,59 +29,97 @@ log = logging.getLogger(__name__)
 
 _AT_ONCE = 50
 _FIRST_SECONDS, _MOST_SECONDS = 1.0, 300.0
+_MOST_DOUBLINGS = 12
+_LONGEST_SECONDS = 60.0  # for one call of a platform; what hangs longer is tried again, and looked for first
 _PAUSE_SECONDS = 0.05
 _LOOK_SECONDS = 30.0  # rows whose time has come are seen at the latest after this
 
 
 class Outbox:
-    """Delivers to one platform. Conversations do not wait for each other; the messages of one keep their order."""
+    """Delivers to one platform. Conversations do not wait for each other; the messages of one keep their order.
+
+    A round begins what is due in every conversation that has nothing under way, and does not wait for the others.
+    """
 
     def __init__(self, store: Store, platform: Platform, clock: Clock) -> None:
         self._store = store
         self._platform = platform
         self._clock = clock
         self._drawn_at: OrderedDict[int, float] = OrderedDict()
+        self._under_way: dict[int, asyncio.Task[None]] = {}
+        self._ended = asyncio.Event()
 
     async def run(self) -> None:
         """Deliver what is there, and what comes, for ever."""
         backoff = Backoff(_FIRST_SECONDS, _LOOK_SECONDS)
         with self._store.subscribe() as changed:
-            while True:
-                changed.clear()
-                try:
-                    delivered = await self.round()
-                    seconds = await self._seconds_to_next()
-                except StoreError as error:
-                    log.error("deliveries to %s wait: %s", self._platform.name, error.sentence())
-                    await pause(backoff.seconds())
-                    continue
-                backoff.reset()
-                if not delivered:
-                    await pause(min(max(seconds, _PAUSE_SECONDS), _LOOK_SECONDS), changed.event)
+            try:
+                while True:
+                    changed.clear()
+                    self._ended.clear()
+                    try:
+                        begun = await self._begin()
+                        seconds = await self._seconds_to_next()
+                    except StoreError as error:
+                        log.error("deliveries to %s wait: %s", self._platform.name, error.sentence())
+                        await pause(backoff.seconds())
+                        continue
+                    backoff.reset()
+                    if not begun:
+                        await self._news(min(max(seconds, _PAUSE_SECONDS), _LOOK_SECONDS), changed.event)
+            finally:
+                await self._stop()
 
     async def round(self) -> int:
-        """Deliver all that is due now, but for messages that were drawn a moment ago; how many were tried."""
+        """Deliver all that is due now, to the end; how many deliveries were tried."""
+        tried = await self._begin()
+        await asyncio.gather(*self._under_way.values())
+        return tried
+
+    async def _begin(self) -> int:
+        """Begin what is due, but for messages that were drawn a moment ago; how many deliveries."""
         due = await self._store.read(lambda reader: reader.due(self._platform.name, self._clock.now(), _AT_ONCE))
         by_conversation: dict[int, list[Delivery]] = {}
         for delivery in due:
-            if self._rests(delivery) <= 0:
+            if delivery.shown.conversation not in self._under_way and self._rests(delivery) <= 0:
                 by_conversation.setdefault(delivery.shown.conversation, []).append(delivery)
-        # All of them come to their end, whatever one of them meets: the next round must not find one under way.
-        ends = await asyncio.gather(
-            *(self._in_order(deliveries) for deliveries in by_conversation.values()), return_exceptions=True
-        )
-        for end in ends:
-            if isinstance(end, BaseException):
-                raise end
+        for conversation, deliveries in by_conversation.items():
+            task = asyncio.create_task(self._in_order(deliveries))
+            self._under_way[conversation] = task
+            task.add_done_callback(partial(self._end, conversation))
         return sum(len(deliveries) for deliveries in by_conversation.values())
+
+    def _end(self, conversation: int, done: asyncio.Task[None]) -> None:
+        self._under_way.pop(conversation, None)
+        self._ended.set()
+        if not done.cancelled() and (error := done.exception()) is not None:
+            log.critical("the deliveries of thread %s fell", conversation, exc_info=error)
+
+    async def _news(self, seconds: float, changed: asyncio.Event) -> None:
+        """Wait so long, or until something changed or came to its end."""
+        waits = [asyncio.create_task(event.wait()) for event in (changed, self._ended)]
+        try:
+            await asyncio.wait(waits, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for wait in waits:
+                wait.cancel()
+
+    async def _stop(self) -> None:
+        tasks = list(self._under_way.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _seconds_to_next(self) -> float:
         """When something has to be delivered, as far as that is known."""
         waiting = await self._store.read(lambda reader: reader.next_due(self._platform.name))
         if waiting is None:
             return _LOOK_SECONDS
+        self._forget_rested()
         resting = min((self._rest_of(drawn_at) for drawn_at in self._drawn_at.values()), default=0.0)
-        return max((waiting - self._clock.now()).total_seconds(), resting)
+        # What is under way tells by its end; what rests, by the clock.
+        until_due = _LOOK_SECONDS if self._under_way and not resting else (waiting - self._clock.now()).total_seconds()
+        return max(until_due, resting)
 
     def _rests(self, delivery: Delivery) -> float:
         """Seconds until a message may be drawn again: the newest card wins, so nothing is lost by waiting."""
@@ -93,19 +132,32 @@ class Outbox:
     def _drawn(self, shown: int) -> None:
         self._drawn_at[shown] = time.monotonic()
         self._drawn_at.move_to_end(shown)
+        self._forget_rested()
+
+    def _forget_rested(self) -> None:
         while self._drawn_at and self._rest_of(next(iter(self._drawn_at.values()))) <= 0:
             self._drawn_at.popitem(last=False)
 
     async def _in_order(self, deliveries: list[Delivery]) -> None:
         for delivery in deliveries:
-            if not await self._attempt(delivery):
+            try:
+                if not await self._attempt(delivery):
+                    return
+            except StoreError as error:
+                log.error("a delivery to %s waits: %s", self._platform.name, error.sentence())
+                await pause(_FIRST_SECONDS)
                 return
 
     async def _attempt(self, delivery: Delivery) -> bool:
         """Deliver one message. Whether the next one of its conversation may follow."""
         shown = delivery.shown
         try:
-            message = await self._deliver(delivery)
+            async with asyncio.timeout(_LONGEST_SECONDS):
+                message = await self._deliver(delivery)
+        except TimeoutError:
+            late = f"{self._platform.name} did not answer within {_LONGEST_SECONDS:.0f} s."
+            await self._postpone(delivery, PlatformAway("platform_hangs", late))
+            return False
         except SurfaceGone as error:
             if shown.message is None:
                 return await self._give_up(delivery, error)
@@ -188,7 +240,8 @@ class Outbox:
 
     async def _postpone(self, delivery: Delivery, error: BotError) -> None:
         asked = error.seconds if isinstance(error, PlatformAway) else None
-        seconds = asked if asked is not None else min(_FIRST_SECONDS * 2**delivery.failures, _MOST_SECONDS)
+        doublings = min(delivery.failures, _MOST_DOUBLINGS)
+        seconds = asked if asked is not None else min(_FIRST_SECONDS * 2**doublings, _MOST_SECONDS)
         again = self._clock.now() + timedelta(seconds=seconds)
         log.warning("%s of thread %s waits: %s", delivery.shown.slot, delivery.shown.conversation, error.sentence())
         await self._store.write(lambda unit: unit.postponed(delivery.shown.id, error.sentence(), again))

@@ -47,16 +47,18 @@ class Player:
         Raises BotError when the request is refused.
         """
         answered: set[Action] = set()
+        said = request
         with self._store.subscribe() as changed:
             while True:
                 changed.clear()
                 conversation = await self._conversation(request)
+                await self._check_not_refused(said)
                 if conversation is not None:
                     shown = await self._shown(conversation)
                     asked = _asked(shown)
                     if asked is not None and asked not in answered and asked.checkpoint is not None:
                         answered.add(asked)
-                        await self._say(conversation.place, WORDS[asked.checkpoint])
+                        said = await self._say(conversation.place, WORDS[asked.checkpoint])
                     elif asked is None and _rests(conversation, shown):
                         return conversation.state
                 await pause(_LOOK_SECONDS, changed.event)
@@ -72,10 +74,13 @@ class Player:
         stored = await self._store.read(lambda reader: reader.event(first))
         if stored is None:
             raise StoreError("event_missing", "The request is not in the database any more.")
-        if stored.outcome is not None and stored.outcome.verdict != "proceeded":
-            raise BotError("refused", f"The request was refused: {stored.outcome.text}")
         number = stored.conversation
         return await self._store.read(lambda reader: reader.conversation(number)) if number is not None else None
+
+    async def _check_not_refused(self, said: int) -> None:
+        stored = await self._store.read(lambda reader: reader.event(said))
+        if stored is not None and stored.outcome is not None and stored.outcome.verdict != "proceeded":
+            raise BotError("refused", f"This was refused: {stored.outcome.text}")
 
     async def _shown(self, conversation: Conversation) -> list[Shown]:
         entries = await self._store.read(lambda reader: reader.thread(conversation.id))

@@ -10,7 +10,7 @@ from bot.clock import Clock
 from bot.conversation.commands import Command, RunMissing, RunNews, RunSilent
 from bot.conversation.state import Trouble
 from bot.conversation.work import Task, Watch
-from bot.errors import BotError, RunnerAway, RunnerError, RunnerForeign, StoreError
+from bot.errors import BotError, RunnerError, StoreError
 from bot.service.pause import Backoff, pause
 from bot.service.runner_client import Runners
 
@@ -60,14 +60,18 @@ class RunFollowers:
         """Ask how a run stands, and tell its conversation."""
         try:
             news: Command = RunNews(await self._runners.get(runner).run(run), self._clock.now())
-        except RunnerError as error:
-            if error.code not in UNKNOWN_RUN:
-                log.warning("run %s on %s: %s", run, runner, error.sentence())
-                return
-            news = RunMissing(run, trouble(error), self._clock.now())
-        except (RunnerAway, RunnerForeign) as error:
-            news = RunSilent(run, trouble(error), self._clock.now())
+        except BotError as error:
+            missing = isinstance(error, RunnerError) and error.code in UNKNOWN_RUN
+            news = (RunMissing if missing else RunSilent)(run, trouble(error), self._clock.now())
         await self._tell(runner, run, news)
+
+    async def look_at_all(self, runner: str) -> None:
+        """Ask for each run on a runner; one that cannot be told hides no other."""
+        for run in self.runs_on(runner):
+            try:
+                await self.look(runner, run)
+            except Exception:
+                log.exception("news of run %s on %s could not be told", run, runner)
 
     async def silent(self, runner: str, error: BotError) -> None:
         """Tell every conversation with a run there that no news come."""

@@ -145,5 +145,7 @@ class RunnerWatch:
             self._ask_all.clear()
             if self._connected:
                 self._client.renew()
+            if self._connected or (self._trouble is not None and self._trouble.code != "runner_down"):
+                # Its stream may be all that is broken, as behind a proxy that holds it back.
                 await guarded(self._on_connect(), f"asking the runner {self._client.name} for its runs")
                 await pause(self._pace.gap)  # a runner that says again and again to ask for all must not keep us busy

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import uvicorn
 from starlette.applications import Starlette
 
-from bot.errors import BadSetting
+from bot.errors import BadSetting, BotError
 from bot.platforms.contract import Platform
 from bot.platforms.web.adapter import WebPlatform
 from bot.platforms.web.app import make_app
@@ -34,7 +34,13 @@ def serve(settings: BotSettings) -> None:
     for talkative in ("httpx", "alembic"):  # a line for every question to a runner, and for every plugin
         logging.getLogger(talkative).setLevel(logging.WARNING)
     logging.getLogger("uvicorn.error").addFilter(_is_news)
-    asyncio.run(_serve(settings))
+    try:
+        asyncio.run(_serve(settings))
+    except BaseExceptionGroup as fallen:
+        log.critical(
+            "a part of the bot fell, so it stops; runs go on, and the next bot goes on with everything", exc_info=fallen
+        )
+        raise
 
 
 def _is_news(record: logging.LogRecord) -> bool:
@@ -94,7 +100,10 @@ class Page:
         serving = asyncio.create_task(server.serve(sockets=[self.listener]))
         hints = asyncio.create_task(self._pass_on_changes())
         try:
-            await asyncio.wait({serving, hints}, return_when=asyncio.FIRST_COMPLETED)
+            ended, _ = await asyncio.wait({serving, hints}, return_when=asyncio.FIRST_COMPLETED)
+            for part in ended:
+                await part
+            raise BotError("page_ended", "The page stopped by itself.", "See the log, and start the bot again.")
         finally:
             hints.cancel()
             self.live.close()  # streams would keep the server waiting

@@ -7,6 +7,7 @@ restart every conversation that waits for a runner is simply asked for again.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Hashable
 from typing import Any, TypeVar
@@ -45,6 +46,9 @@ from schemas.runs import Run
 log = logging.getLogger(__name__)
 
 Kept = TypeVar("Kept", bound=BaseModel)
+
+
+_ENDS_A_CANCEL = UNKNOWN_RUN | {"already_ended"}
 
 
 class Worker:
@@ -115,9 +119,12 @@ class Worker:
         except (RunnerAway, RunnerForeign) as error:
             answer, finished = self._delayed(task, error), False
         except RunnerError as error:
-            # A wrong token is an administrator's task: what waits goes on by itself when it is done.
-            away = error.code == "wrong_token"
-            answer, finished = (self._delayed(task, error), False) if away else (self._refused(task, error), True)
+            # A wrong token is an administrator's task, and a cancel is asked for until the run has ended.
+            again = error.code == "wrong_token" or (isinstance(task, Watch) and error.code not in _ENDS_A_CANCEL)
+            answer, finished = (self._delayed(task, error), False) if again else (self._refused(task, error), True)
+        except NotFound as error:
+            # A runner that was taken out of the settings: people choose another, or an administrator puts it back.
+            answer, finished = self._delayed(task, error), False
         except StoreError as error:
             log.error("conversation %s waits: %s", conversation.id, error.sentence())
             return False
@@ -133,6 +140,11 @@ class Worker:
             return False  # asked again, the folder is seen to be taken: another one, or a sentence where it was named
         except StoreError as error:
             log.error("an answer for conversation %s waits: %s", conversation.id, error.sentence())
+            return False
+        except Exception as error:
+            log.exception("an answer for conversation %s could not be taken", conversation.id)
+            with contextlib.suppress(Exception):  # said above; people are told where that is possible
+                await self._hear(conversation.id, self._delayed(task, _fault(error)))
             return False
         return finished
 
@@ -226,7 +238,6 @@ class Worker:
             return StepFailed(task.step, self._clock.now(), trouble(error))
         if error.code in UNKNOWN_RUN:
             return RunMissing(task.run, trouble(error), self._clock.now())
-        log.warning("run %s cannot be cancelled: %s", task.run, error.sentence())
         return None  # it has ended already; its own news say how
 
 
