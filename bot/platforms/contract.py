@@ -17,10 +17,14 @@ from schemas.base import Document
 
 
 class Said(Document):
-    """Words. Outside a thread they are a request; in a thread they speak to its conversation."""
+    """Words. Outside a thread they are a request; in a thread they speak to its conversation.
+
+    `asked` is the digest that the platform showed as asked when they were written, where it can tell.
+    """
 
     kind: Literal["said"] = "said"
     text: Annotated[str, Field(max_length=100_000)]
+    asked: Annotated[str, Field(max_length=64)] = ""
 
 
 class Clicked(Document):

@@ -87,20 +87,28 @@ class ChangingInbox(Inbox, Conversations, Changing):
     def _spoken_to(self, event: Event) -> tuple[int | None, str]:
         """The conversation in whose thread something was said, and the digest of what it asked just then.
 
-        The digest is empty unless the card that asks had been delivered: nobody says yes to what was not there. Buttons
-        and forms say themselves what they mean.
+        The digest is empty unless the card that asks had been delivered, and where the words were written while
+        something else was asked: nobody says yes to what was not there. Buttons and forms say themselves what they
+        mean.
         """
-        if not isinstance(event.what, Said):
+        said = event.what
+        if not isinstance(said, Said):
             return None, ""
         conversation = self.conversation_at(event.place)
         asked = asked_at(conversation.state) if conversation is not None else None
         if conversation is None or asked is None:
             return conversation.id if conversation is not None else None, ""
+        checkpoint, digest = asked
+        if said.asked not in {"", digest}:
+            return conversation.id, ""
+        # Command and result ask about the same digest, each in a message of its own.
         shown = select(OutboxRow.id).where(
-            OutboxRow.conversation_id == conversation.id, OutboxRow.shown_asks == asked[1]
+            OutboxRow.conversation_id == conversation.id,
+            OutboxRow.slot == f"{checkpoint}:{conversation.state.step}",
+            OutboxRow.shown_asks == digest,
         )
         seen = self._session.scalars(shown.limit(1)).first() is not None
-        return conversation.id, asked[1] if seen else ""
+        return conversation.id, digest if seen else ""
 
 
 def _as_read(row: InboxRow) -> StoredEvent:

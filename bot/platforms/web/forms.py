@@ -101,7 +101,7 @@ class Forms:
             problem = "The thread is not open on its platform yet, so it takes no words. Try again in a moment."
             return await self._pages.thread_page(request, conversation, 409, text, problem)
         kept = Kept(request.url.path, text, (("key", sent.one("key")), ("asked", sent.one("asked"))))
-        return await self._send(request, opened, key, Said(text=text), kept)
+        return await self._send(request, opened, key, Said(text=text, asked=sent.one("asked")[:64] or "nothing"), kept)
 
     async def act(self, request: Request) -> Response:
         """A button. One that asks first gets its question answered on a page of its own when there was no dialog."""

@@ -37,8 +37,8 @@ def _waiting_for_a_yes(unit: Unit, number: int = 1) -> int:
     """A conversation at checkpoint 2; the id of the message with its card, which is not delivered."""
     there = unit.begin(THREAD, ADA, state("reviewing_plan"), NOON)
     assert there.id == number
-    unit.show(there.id, "plan:3", card(), NOON, PLAN)
-    shown = unit.shown(there.id, "plan:3")
+    unit.show(there.id, "plan:1", card(), NOON, PLAN)
+    shown = unit.shown(there.id, "plan:1")
     assert shown is not None
     return shown.id
 
@@ -135,14 +135,14 @@ def test_words_after_an_edit_have_not_seen_the_new_card_until_it_is_there(tmp_pa
         assert there is not None
         changed = there.state.model_copy(update={"plan": there.state.plan.model_copy(update={"digest": new})})  # type: ignore[union-attr]
         unit.save(1, changed, there.version, NOON)
-        unit.show(1, "plan:3", card("changed", new), NOON, new)
+        unit.show(1, "plan:1", card("changed", new), NOON, new)
         seen.append(_seen(unit, said("yes")))
         unit.delivered(shown, 1, "m1", NOON)  # the old card arrives once more
         seen.append(_seen(unit, said("yes")))
-        unit.show(1, "plan:3", card("changed, with a note", new), NOON, new)
+        unit.show(1, "plan:1", card("changed, with a note", new), NOON, new)
         unit.delivered(shown, 2, "m1", NOON)  # not the newest, but it asks about the same plan
         seen.append(_seen(unit, said("yes")))
-        unit.show(1, "plan:3", card("closed", new, buttons=()), NOON)
+        unit.show(1, "plan:1", card("closed", new, buttons=()), NOON)
         seen.append(_seen(unit, said("yes")))
         unit.delivered(shown, 4, "m1", NOON)
         seen.append(_seen(unit, said("yes")))
@@ -215,10 +215,40 @@ def test_whatever_people_send_is_kept_and_comes_back(
 def test_a_digest_at_the_last_checkpoint_is_that_of_the_command(tmp_path: Path) -> None:
     def follow(unit: Unit) -> str:
         unit.begin(THREAD, ADA, state("reviewing_result"), NOON)
-        unit.show(1, "result:7", card("Accept?", MANIFEST), NOON, MANIFEST)
-        shown = unit.shown(1, "result:7")
+        unit.show(1, "result:1", card("Accept?", MANIFEST), NOON, MANIFEST)
+        shown = unit.shown(1, "result:1")
         assert shown is not None
         unit.delivered(shown.id, 1, "m", NOON)
         return _seen(unit, said("yes"))
 
     assert _settled(tmp_path / "bot.db", follow) == [MANIFEST]
+
+
+def test_a_result_whose_card_has_not_come_yet_was_not_seen_though_its_command_was(tmp_path: Path) -> None:
+    def follow(unit: Unit) -> list[str]:
+        unit.begin(THREAD, ADA, state("reviewing_result"), NOON)
+        unit.show(1, "command:1", card("Run it?", MANIFEST), NOON, MANIFEST)
+        command = unit.shown(1, "command:1")
+        assert command is not None
+        unit.delivered(command.id, 1, "m1", NOON)
+        unit.show(1, "result:1", card("Accept?", MANIFEST), NOON, MANIFEST)
+        before = _seen(unit, said("yes"))
+        result = unit.shown(1, "result:1")
+        assert result is not None
+        unit.delivered(result.id, 1, "m2", NOON)
+        return [before, _seen(unit, said("yes"))]
+
+    assert _settled(tmp_path / "bot.db", follow) == [["", MANIFEST]]
+
+
+def test_words_written_while_something_else_was_asked_have_not_seen_what_is_asked_now(tmp_path: Path) -> None:
+    def follow(unit: Unit) -> list[str]:
+        unit.delivered(_waiting_for_a_yes(unit), 1, "m1", NOON)
+        late, right = said("yes"), said("yes")
+        written = [
+            event.model_copy(update={"what": event.what.model_copy(update={"asked": asked})})
+            for event, asked in ((late, "e" * 64), (right, PLAN))
+        ]
+        return [_seen(unit, event) for event in written]
+
+    assert _settled(tmp_path / "bot.db", follow) == [["", PLAN]]
