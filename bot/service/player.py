@@ -44,16 +44,19 @@ class Player:
     async def see_through(self, request: int) -> State:
         """Answer until the thread asks for no yes any more; the state in which it rests then.
 
-        Raises BotError when the request is refused.
+        Raises BotError when the request is refused, or a yes to what is still asked.
         """
         answered: set[Action] = set()
         said = request
         with self._store.subscribe() as changed:
             while True:
                 changed.clear()
+                # First this, then the thread: a yes that came too late is refused, and the thread has gone on by then.
+                refused = await self._refusal(said)
                 conversation = await self._conversation(request)
-                await self._check_not_refused(said)
-                if conversation is not None:
+                if conversation is None:
+                    _raise(refused)
+                else:
                     shown = await self._shown(conversation)
                     asked = _asked(shown)
                     if asked is not None and asked not in answered and asked.checkpoint is not None:
@@ -61,6 +64,8 @@ class Player:
                         said = await self._say(conversation.place, WORDS[asked.checkpoint])
                     elif asked is None and _rests(conversation, shown):
                         return conversation.state
+                    elif asked is not None:
+                        _raise(refused)
                 await pause(_LOOK_SECONDS, changed.event)
 
     async def _say(self, place: Place, text: str) -> int:
@@ -77,14 +82,21 @@ class Player:
         number = stored.conversation
         return await self._store.read(lambda reader: reader.conversation(number)) if number is not None else None
 
-    async def _check_not_refused(self, said: int) -> None:
+    async def _refusal(self, said: int) -> str:
+        """Why something that was said came to nothing; empty when it did not, or not yet."""
         stored = await self._store.read(lambda reader: reader.event(said))
-        if stored is not None and stored.outcome is not None and stored.outcome.verdict != "proceeded":
-            raise BotError("refused", f"This was refused: {stored.outcome.text}")
+        if stored is None or stored.outcome is None or stored.outcome.verdict == "proceeded":
+            return ""
+        return stored.outcome.text or "it was ignored."
 
     async def _shown(self, conversation: Conversation) -> list[Shown]:
         entries = await self._store.read(lambda reader: reader.thread(conversation.id))
         return [entry for entry in entries if isinstance(entry, Shown)]
+
+
+def _raise(refused: str) -> None:
+    if refused:
+        raise BotError("refused", f"This was refused: {refused}")
 
 
 def _asked(shown: list[Shown]) -> Action | None:
