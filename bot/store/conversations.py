@@ -7,13 +7,13 @@ from datetime import UTC, datetime
 from typing import Any
 
 from pydantic import TypeAdapter
-from sqlalchemy import ColumnElement, and_, literal_column, or_, select, update
+from sqlalchemy import ColumnElement, Select, and_, literal_column, or_, select, update
 
 from bot.conversation.person import Person, Place
 from bot.conversation.state import STATES, Ended, State
 from bot.errors import BotError, NotFound
 from bot.store import search
-from bot.store.documents import clean, read, written
+from bot.store.documents import clean, read, unreadable, written
 from bot.store.records import Conversation
 from bot.store.tables import ConversationRow, StateRow
 from bot.store.transaction import Changing, Transaction
@@ -47,13 +47,17 @@ class Conversations(Transaction):
     def working(self) -> list[Conversation]:
         """Conversations in which a runner has to be asked or watched, the oldest first.
 
-        Those whose run failed are among them: what became of a lost one may still be found out.
+        Those whose run failed are among them: what became of a lost one may still be found out. Those whose state this
+        release cannot read are left out.
         """
         with_a_run = and_(ConversationRow.kind == "failed", ConversationRow.run.is_not(None))
         return self._all(or_(ConversationRow.kind.in_(_WORKING), with_a_run), order=ConversationRow.id)
 
     def overdue(self, before: datetime, kinds: Sequence[str]) -> list[Conversation]:
-        """Conversations that have been in one of these kinds of state since before, the longest first."""
+        """Conversations that have been in one of these kinds of state since before, the longest first.
+
+        Those whose state this release cannot read are left out.
+        """
         where = ConversationRow.kind.in_(kinds), ConversationRow.changed_at < before
         return self._all(*where, order=ConversationRow.changed_at)
 
@@ -72,16 +76,15 @@ class Conversations(Transaction):
         return self._session.scalars(statement.order_by(ConversationRow.id).limit(1)).first()
 
     def _one(self, *where: ColumnElement[bool]) -> Conversation | None:
-        return next(iter(self._all(*where, order=ConversationRow.id)), None)
+        found = self._session.execute(_statement(*where).limit(1)).first()
+        return _as_read(*found) if found is not None else None
 
     def _all(self, *where: ColumnElement[bool], order: Any) -> list[Conversation]:
-        statement = (
-            select(ConversationRow, StateRow.document)
-            .join(StateRow, StateRow.conversation_id == ConversationRow.id)
-            .where(*where)
-            .order_by(order)
+        return unreadable(self._session, StateRow.__tablename__).others(
+            lambda: self._session.execute(_statement(*where).order_by(order)),
+            lambda found: (found[0].id, found[0].version),
+            lambda found: _as_read(*found),
         )
-        return [_as_read(row, document) for row, document in self._session.execute(statement)]
 
 
 class ChangingConversations(Conversations, Changing):
@@ -139,6 +142,14 @@ class ChangingConversations(Conversations, Changing):
         if row is None:
             raise NotFound("no_conversation", f"Thread {conversation} is not known.")
         return row
+
+
+def _statement(*where: ColumnElement[bool]) -> Select[ConversationRow, str]:
+    return (
+        select(ConversationRow, StateRow.document)
+        .join(StateRow, StateRow.conversation_id == ConversationRow.id)
+        .where(*where)
+    )
 
 
 def _kind(state: State) -> str:

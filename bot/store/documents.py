@@ -7,14 +7,24 @@ kept has U+FFFD in their place, so that nothing that a person writes can stop th
 from __future__ import annotations
 
 import json
+import logging
+from collections.abc import Callable, Iterable
+from threading import Lock
 from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic_core import PydanticSerializationError
+from sqlalchemy.orm import Session
 
 from bot.errors import StoreForeign
 
+log = logging.getLogger(__name__)
+
 _T = TypeVar("_T")
+_Row = TypeVar("_Row")
+Version = tuple[int, int]
+"""A row's id, and the version of what it holds: new content may be understood again."""
 
 
 def clean(text: str) -> str:
@@ -51,6 +61,50 @@ def read(kind: TypeAdapter[_T], text: str, where: str) -> _T:
             f"{where} in the database cannot be read by this release: {place}: {first['msg']}.",
             "Install the release that wrote it, or restore a copy.",
         ) from None
+
+
+class Unreadable:
+    """Rows of one table that this release cannot understand. They stay as they are, and hold up no others."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self.known: frozenset[Version] = frozenset()
+        """Those that were met since the database was opened."""
+
+    def others(
+        self, fetch: Callable[[], Iterable[_Row]], version: Callable[[_Row], Version], read_row: Callable[[_Row], _T]
+    ) -> list[_T]:
+        """All fetched rows that can be read. Each that cannot is logged once.
+
+        `fetch` is asked again when it gave some that were not known, so that leaving out the known ones is enough to
+        let none of them take the place of a readable one.
+        """
+        while True:
+            before, found = len(self.known), []
+            for row in fetch():
+                try:
+                    found.append(read_row(row))
+                except StoreForeign as error:
+                    self._leave_out(version(row), error)
+            if len(self.known) == before:
+                return found
+
+    def _leave_out(self, version: Version, error: StoreForeign) -> None:
+        with self._lock:
+            if version in self.known:
+                return
+            self.known |= {version}
+        log.error("left out: %s", error.sentence())
+
+
+_UNREADABLE: WeakKeyDictionary[Any, dict[str, Unreadable]] = WeakKeyDictionary()
+_UNREADABLE_LOCK = Lock()
+
+
+def unreadable(session: Session, table: str) -> Unreadable:
+    """What is known of a table's rows, as long as the database of this session is open."""
+    with _UNREADABLE_LOCK:
+        return _UNREADABLE.setdefault(session.get_bind(), {}).setdefault(table, Unreadable())
 
 
 def _cleaned(value: Any) -> Any:

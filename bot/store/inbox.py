@@ -13,7 +13,7 @@ from bot.errors import BotError, NotFound
 from bot.platforms.contract import Event, Receipt, Said
 from bot.store import search
 from bot.store.conversations import Conversations
-from bot.store.documents import clean, read, written
+from bot.store.documents import clean, read, unreadable, written
 from bot.store.records import Outcome, StoredEvent
 from bot.store.tables import InboxRow, OutboxRow
 from bot.store.transaction import Changing, Transaction
@@ -30,15 +30,27 @@ class Inbox(Transaction):
         return next(iter(self._events(InboxRow.id == inbox_id)), None)
 
     def waiting_events(self, limit: int) -> list[StoredEvent]:
-        """Events that were not acted upon yet, in the order in which they came in."""
-        return self._events(InboxRow.outcome.is_(None), limit=limit)
+        """Events that were not acted upon yet, in the order in which they came in.
+
+        One that this release cannot read waits for a release that can, and keeps no other waiting.
+        """
+        unread = unreadable(self._session, InboxRow.__tablename__)
+
+        def fetch() -> list[InboxRow]:
+            statement = select(InboxRow).where(InboxRow.outcome.is_(None)).order_by(InboxRow.id).limit(limit)
+            if unread.known:
+                statement = statement.where(InboxRow.id.not_in([row for row, _ in unread.known]))
+            return list(self._session.scalars(statement))
+
+        # What came in never changes: all are of one version.
+        return unread.others(fetch, lambda row: (row.id, 0), _as_read)
 
     def events_of(self, conversation: int) -> list[StoredEvent]:
         """All events of a conversation, in the order in which they came in."""
         return self._events(InboxRow.conversation_id == conversation)
 
-    def _events(self, where: ColumnElement[bool], limit: int | None = None) -> list[StoredEvent]:
-        rows = self._session.scalars(select(InboxRow).where(where).order_by(InboxRow.id).limit(limit))
+    def _events(self, where: ColumnElement[bool]) -> list[StoredEvent]:
+        rows = self._session.scalars(select(InboxRow).where(where).order_by(InboxRow.id))
         return [_as_read(row) for row in rows]
 
 

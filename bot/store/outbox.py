@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import UTC, datetime
+from typing import Any
 
 from pydantic import TypeAdapter
-from sqlalchemy import ColumnElement, and_, case, exists, func, literal, literal_column, or_, select
+from sqlalchemy import ColumnElement, and_, case, exists, func, literal, literal_column, or_, select, tuple_
 from sqlalchemy.orm import aliased
 
 from bot.cards.card import Attachment, Card
 from bot.errors import NotFound
 from bot.store.conversations import place_of
-from bot.store.documents import read, written
+from bot.store.documents import Unreadable, read, unreadable, written
 from bot.store.records import Delivery, Shown
 from bot.store.tables import ConversationRow, InboxRow, Moment, OutboxRow
 from bot.store.transaction import Changing, Transaction
@@ -42,38 +44,37 @@ class Outbox(Transaction):
         """What a platform has to show now: by conversation, then in the order of the messages.
 
         A conversation's messages are posted in their order: the first that waits, and no other until it is there or was
-        given up. A message that is there already is drawn again whatever waits.
+        given up. A message that is there already is drawn again whatever waits. One that this release cannot read is
+        left out, and none waits for it.
         """
-        waits, unposted_before = _waits(OutboxRow), _first_unposted()
-        statement = (
-            select(OutboxRow, ConversationRow)
-            .join(ConversationRow, ConversationRow.id == OutboxRow.conversation_id)
-            .where(OutboxRow.platform == platform, waits, _is_due(at), unposted_before)
-            .order_by(OutboxRow.conversation_id, OutboxRow.id)
-            .limit(limit)
-        )
-        return [
-            Delivery(
-                shown=_as_read(row),
-                place=place_of(conversation),
-                tried=row.message is None and row.tried_at is not None,
-                failures=row.failures,
+        unread = self._unreadable()
+
+        def fetch() -> Iterable[Any]:
+            return self._session.execute(
+                select(OutboxRow, ConversationRow)
+                .join(ConversationRow, ConversationRow.id == OutboxRow.conversation_id)
+                .where(OutboxRow.platform == platform, *_may_come(unread), _is_due(at))
+                .order_by(OutboxRow.conversation_id, OutboxRow.id)
+                .limit(limit)
             )
-            for row, conversation in self._session.execute(statement)
-        ]
+
+        return unread.others(fetch, lambda found: (found[0].id, found[0].wanted), lambda found: _delivery(*found))
 
     def next_due(self, platform: str) -> datetime | None:
         """When the platform has something to show again; `AT_ONCE`, which is long past, when it has now; or never."""
         when: ColumnElement[datetime | None] = case(
             (_is_due(self.now), literal(AT_ONCE, Moment())), else_=OutboxRow.next_try_at
         )
-        statement = select(func.min(when)).where(OutboxRow.platform == platform, _waits(OutboxRow), _first_unposted())
+        statement = select(func.min(when)).where(OutboxRow.platform == platform, *_may_come(self._unreadable()))
         return self._session.scalars(statement).one()
 
     def due_count(self, platform: str) -> int:
         """How many messages of a platform are not shown as they should be, apart from those that were given up."""
         statement = select(func.count()).where(OutboxRow.platform == platform, _waits(OutboxRow))
         return self._session.scalars(statement).one()
+
+    def _unreadable(self) -> Unreadable:
+        return unreadable(self._session, OutboxRow.__tablename__)
 
     def _slot(self, conversation: int, slot: str) -> OutboxRow | None:
         where = OutboxRow.conversation_id == conversation, OutboxRow.slot == slot
@@ -181,7 +182,17 @@ def _waits(row: _Row) -> ColumnElement[bool]:
     return and_(row.wanted > row.delivered, row.given_up == literal_column("0"))
 
 
-def _first_unposted() -> ColumnElement[bool]:
+def _may_come(unread: Unreadable) -> list[ColumnElement[bool]]:
+    """Whether a message is not shown as it should be, and no other has to be there first."""
+    return [_waits(OutboxRow), *_known_to_read(OutboxRow, unread), _first_unposted(unread)]
+
+
+def _known_to_read(row: _Row, unread: Unreadable) -> list[ColumnElement[bool]]:
+    """That a message is none of those that could not be read. As content changes, it gets another chance."""
+    return [tuple_(row.id, row.wanted).not_in(sorted(unread.known))] if unread.known else []
+
+
+def _first_unposted(unread: Unreadable) -> ColumnElement[bool]:
     """Whether a message is posted already, or is the first of its conversation that has to be."""
     earlier = aliased(OutboxRow)
     blocked = exists().where(
@@ -190,6 +201,7 @@ def _first_unposted() -> ColumnElement[bool]:
         earlier.id < OutboxRow.id,
         earlier.message.is_(None),
         _waits(earlier),
+        *_known_to_read(earlier, unread),
     )
     return or_(OutboxRow.message.is_not(None), ~blocked)
 
@@ -201,6 +213,15 @@ def _is_due(at: datetime) -> ColumnElement[bool]:
 
 def _form(what: Card | Attachment) -> str:
     return "card" if isinstance(what, Card) else "attachment"
+
+
+def _delivery(row: OutboxRow, conversation: ConversationRow) -> Delivery:
+    return Delivery(
+        shown=_as_read(row),
+        place=place_of(conversation),
+        tried=row.message is None and row.tried_at is not None,
+        failures=row.failures,
+    )
 
 
 def _as_read(row: OutboxRow) -> Shown:

@@ -12,6 +12,7 @@ from bot.cards.card import Action, ActionKind, decode_action
 from bot.cards.form import FormErrors, read_form
 from bot.clock import Clock
 from bot.conversation.person import Person, Place
+from bot.conversation.state import asked_at
 from bot.errors import StoreError
 from bot.platforms.contract import Clicked, Edited, Event, Inlet, Receipt, Said
 from bot.platforms.web.adapter import CHANNEL, NAME
@@ -27,6 +28,7 @@ from bot.store.records import Conversation, StoredEvent
 
 WAIT_SECONDS = 3.0
 _MOST_REMEMBERED = 1000
+_NOTHING = "nothing"  # is no digest: words for a page that asked nothing say yes to nothing
 NOT_RECORDED = "This was not recorded: the database cannot keep it at the moment."
 OUTDATED_FORM = (
     "The thread went on while this form was open, so nothing was sent. The form now shows what applies, with your "
@@ -101,7 +103,8 @@ class Forms:
             problem = "The thread is not open on its platform yet, so it takes no words. Try again in a moment."
             return await self._pages.thread_page(request, conversation, 409, text, problem)
         kept = Kept(request.url.path, text, (("key", sent.one("key")), ("asked", sent.one("asked"))))
-        return await self._send(request, opened, key, Said(text=text, asked=sent.one("asked")[:64] or "nothing"), kept)
+        asked = asked_at(conversation.state)  # what the page showed, as was seen above; by now more may have happened
+        return await self._send(request, opened, key, Said(text=text, asked=asked[1] if asked else _NOTHING), kept)
 
     async def act(self, request: Request) -> Response:
         """A button. One that asks first gets its question answered on a page of its own when there was no dialog."""

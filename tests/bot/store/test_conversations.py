@@ -241,3 +241,30 @@ def test_a_state_of_another_release_is_named_and_never_made(tmp_path: Path) -> N
             assert "thread 1" in refused.value.message
 
     asyncio.run(go())
+
+
+def test_a_state_that_cannot_be_read_keeps_no_other_conversation_from_going_on(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    def damage(unit: Unit) -> None:
+        unit._session.execute(
+            text('UPDATE states SET document = \'{"kind": "hibernating"}\' WHERE conversation_id = 1')
+        )
+
+    async def go() -> None:
+        async with opened(tmp_path / "bot.db") as store:
+            for _ in range(3):
+                await store.write(lambda unit: _begin(unit, "planning"))
+            await store.write(damage)
+            later = NOON + timedelta(days=1)
+            for _ in range(2):
+                assert [one.id for one in await store.read(lambda reader: reader.working())] == [2, 3]
+                overdue = await store.read(lambda reader: reader.overdue(later, ("planning",)))
+                assert [one.id for one in overdue] == [2, 3]
+            with pytest.raises(StoreForeign):
+                await store.read(lambda reader: reader.conversation(1))
+
+    asyncio.run(go())
+    told = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
+    assert len(told) == 1
+    assert told[0].startswith("left out: The state of thread 1 in the database cannot be read")

@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from sqlalchemy import text
 
 from bot.cards.card import Action, ActionKind
 from bot.conversation.person import Place
 from bot.conversation.state import Checkpoint
-from bot.errors import BotError, NotFound
+from bot.errors import BotError, NotFound, StoreForeign
 from bot.platforms.contract import Clicked, Event, Said
 from bot.store.documents import clean
 from bot.store.records import Outcome
@@ -252,3 +253,54 @@ def test_words_written_while_something_else_was_asked_have_not_seen_what_is_aske
         return [_seen(unit, event) for event in written]
 
     assert _settled(tmp_path / "bot.db", follow) == [["", PLAN]]
+
+
+def test_an_event_that_cannot_be_read_waits_and_keeps_no_other_waiting(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    def receive(unit: Unit) -> None:
+        for number in range(5):
+            unit.receive(said(f"word {number}"), NOON)
+
+    def damage(unit: Unit) -> None:
+        unit._session.execute(
+            text("UPDATE inbox SET event = replace(event, '\"said\"', '\"sung\"') WHERE id IN (1, 2, 4)")
+        )
+
+    async def go() -> None:
+        async with opened(tmp_path / "bot.db") as store:
+            await store.write(receive)
+            await store.write(damage)
+            for _ in range(2):
+                assert [one.id for one in await store.read(lambda reader: reader.waiting_events(9))] == [3, 5]
+                assert [one.id for one in await store.read(lambda reader: reader.waiting_events(1))] == [3]
+            await store.write(lambda unit: unit.settle(3, PROCEEDED, None, NOON))
+            assert [one.id for one in await store.read(lambda reader: reader.waiting_events(1))] == [5]
+            with pytest.raises(StoreForeign):
+                await store.read(lambda reader: reader.event(1))
+
+    asyncio.run(go())
+    told = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
+    assert [message.split(" in the database")[0] for message in told] == [
+        f"left out: Event {number}" for number in (1, 2, 4)
+    ]
+    # Nothing of it is lost: whoever opens the database with the release that wrote it finds it unsettled.
+    (unsettled,) = _settled(
+        tmp_path / "bot.db",
+        lambda unit: unit._session.scalar(text("SELECT count(*) FROM inbox WHERE outcome IS NULL")),
+    )
+    assert unsettled == 4
+
+
+def test_an_event_that_can_be_read_again_after_a_restart_comes_in_its_order(tmp_path: Path) -> None:
+    def change(old: str, new: str) -> Callable[[Unit], Any]:
+        statement = text("UPDATE inbox SET event = replace(event, :old, :new) WHERE id = 1")
+        return lambda unit: unit._session.execute(statement, {"old": old, "new": new}) and None
+
+    def waiting(unit: Unit) -> list[int]:
+        return [one.id for one in unit.waiting_events(9)]
+
+    path = tmp_path / "bot.db"
+    _settled(path, lambda unit: unit.receive(said("a"), NOON), lambda unit: unit.receive(said("b"), NOON))
+    assert _settled(path, change('"said"', '"sung"'), waiting)[1] == [2]
+    assert _settled(path, change('"sung"', '"said"'), waiting)[1] == [1, 2]

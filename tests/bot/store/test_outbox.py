@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import text
 
 from bot.cards.card import Attachment, Text
-from bot.errors import NotFound
+from bot.errors import NotFound, StoreForeign
 from bot.store.documents import clean
 from bot.store.outbox import AT_ONCE
 from bot.store.records import Shown
@@ -261,3 +262,43 @@ def test_no_text_of_a_card_can_stop_the_store(tmp_path: Path, words: str) -> Non
     assert shown.what.body[0].text == clean(words)
     again = _with(tmp_path / "bot.db")(lambda unit: _shown(unit, 1, "a"))
     assert (again.message, again.error) == (clean(words), clean(words))
+
+
+def test_a_message_that_cannot_be_read_holds_up_no_other(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    def make(unit: Unit) -> None:
+        for conversation in (_conversation(unit), _conversation(unit)):
+            for slot in ("a", "b"):
+                unit.show(conversation, slot, card(slot), NOON)
+
+    def damage(unit: Unit) -> None:
+        unit._session.execute(text("UPDATE outbox SET what = '{}' WHERE conversation_id = 1 AND slot = 'a'"))
+
+    def look(unit: Unit) -> list[tuple[int, str]]:
+        return _due(unit, limit=1)
+
+    def deliver_all(unit: Unit) -> None:
+        for conversation, slot in ((1, "b"), (2, "a"), (2, "b")):
+            unit.delivered(_id(unit, conversation, slot), 1, f"m{conversation}{slot}", NOON)
+
+    async def go() -> None:
+        async with opened(tmp_path / "bot.db") as store:
+            await store.write(make)
+            await store.write(damage)
+            for _ in range(2):
+                assert await store.write(_due) == [(1, "b"), (2, "a")]
+                assert await store.write(look) == [(1, "b")]
+            await store.write(deliver_all)
+            # Nobody is woken for it, yet it counts as what is not shown as it should be.
+            assert await store.write(lambda unit: (_due(unit), unit.next_due("slack"))) == ([], None)
+            assert await store.write(lambda unit: unit.due_count("slack")) == 1
+            with pytest.raises(StoreForeign):
+                await store.write(lambda unit: unit.shown(1, "a"))
+            # New content is another matter.
+            await store.write(lambda unit: unit.show(1, "a", card("new"), NOON))
+            assert await store.write(lambda unit: unit.next_due("slack")) == AT_ONCE
+            assert await store.write(_due) == [(1, "a")]
+
+    asyncio.run(go())
+    told = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
+    assert len(told) == 1
+    assert told[0].startswith("left out: The message a of thread 1 in the database cannot be read")

@@ -9,7 +9,7 @@ import pytest
 
 from bot.cards.card import Action, ActionKind
 from bot.conversation.person import Place
-from bot.conversation.state import Checkpoint
+from bot.conversation.state import Checkpoint, State
 from bot.errors import StoreBusy, StoreFull
 from bot.platforms.contract import Clicked, Said
 from bot.store.records import Outcome, StoredEvent
@@ -223,6 +223,19 @@ def test_words_for_a_card_that_was_not_seen_are_not_sent(browser: Browser, desk:
     assert answer.page.one("textarea").text == "yes"
     assert "Shall I run this exact command?" in answer.text
     assert browser.submit(answer.page, f"/threads/{number}/reply").status == 303
+
+
+@pytest.mark.parametrize(
+    ("state", "asked"),
+    [(talk.reviewing_plan(), talk.PLAN.digest), (talk.planning(), "nothing")],
+    ids=["a card asks", "nothing is asked"],
+)
+def test_words_say_what_the_page_asked_when_they_were_written(
+    browser: Browser, desk: Desk, state: State, asked: str
+) -> None:
+    number = desk.begin(state)
+    assert browser.submit(browser.get(f"/threads/{number}").page, f"/threads/{number}/reply", text="yes").status == 303
+    assert desk.last.event.what == Said(text="yes", asked=asked)
 
 
 def test_a_double_reply_is_one_even_when_the_thread_went_on(browser: Browser, desk: Desk) -> None:
