@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import socket
 import sqlite3
@@ -101,8 +102,10 @@ class BotHost:
         return self.conversations()[-1]
 
     def say(self, conversation: int, text: str, key: str = "") -> httpx.Response:
-        """Words in a thread."""
-        return self.post(f"/threads/{conversation}/reply", text=text, key=key or uuid.uuid4().hex)
+        """Words in a thread, written on its page as it is now."""
+        field = re.search(r'<input[^>]*name="asked"[^>]*value="([^"]*)"', self.page(conversation))
+        assert field is not None
+        return self.post(f"/threads/{conversation}/reply", text=text, asked=field[1], key=key or uuid.uuid4().hex)
 
     def click(
         self, conversation: int, kind: ActionKind, checkpoint: Checkpoint | None = None, digest: str = "", key: str = ""
