@@ -7,6 +7,7 @@ BotError                code, message for the person, hint
 │   ├── StoreFull       the disk is full
 │   ├── StoreReadOnly   it may not be written
 │   └── StoreForeign    it is damaged, or of another release
+│       └── RowUnreadable   one row of it is; all others are not
 ├── RunnerError         a runner answered with a problem: the request is at fault
 ├── RunnerAway          a runner cannot be reached, hangs or is broken: asking later may help
 ├── RunnerForeign       what answers is no runner of this release
@@ -57,6 +58,10 @@ class StoreReadOnly(StoreError):
 
 class StoreForeign(StoreError):
     """The database is damaged, or of another release."""
+
+
+class RowUnreadable(StoreForeign):
+    """One row is damaged, or of another release; all others are not."""
 
 
 class RunnerError(BotError):

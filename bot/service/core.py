@@ -24,7 +24,7 @@ from bot.conversation.request import Request
 from bot.conversation.state import Running, State
 from bot.conversation.words.understand import Intent, Understood, understand
 from bot.conversation.words.vocabulary import Vocabulary
-from bot.errors import OutputTaken, StoreError
+from bot.errors import OutputTaken, RowUnreadable, StoreError
 from bot.platforms.contract import Clicked, Edited, Event, Platform, Receipt, Said
 from bot.service.output_folder import output_taken
 from bot.service.pause import pause
@@ -125,16 +125,19 @@ class Core:
         return bool(waiting)
 
     async def _act(self, stored: StoredEvent) -> _Acted:
+        # One event that this program cannot digest, or whose thread it cannot, must not keep all others waiting.
         try:
             return await self._store.write(lambda unit: self._settle(unit, stored))
+        except RowUnreadable as error:
+            log.error("event %s could not be acted upon: %s", stored.event.key, error.sentence())
+            broken = Outcome(verdict="refused", text=f"Nothing was changed. {error.sentence()}")
         except StoreError:
             raise
         except Exception:
-            # One event that this program cannot digest must not keep all others waiting.
             log.exception("event %s could not be acted upon", stored.event.key)
             broken = Outcome(verdict="refused", text=BROKEN)
-            await self._store.write(lambda unit: unit.settle(stored.id, broken, stored.conversation, self._clock.now()))
-            return _Acted(broken)
+        await self._store.write(lambda unit: unit.settle(stored.id, broken, stored.conversation, self._clock.now()))
+        return _Acted(broken)
 
     def _settle(self, unit: Unit, stored: StoredEvent) -> _Acted:
         """Decide one event, in one transaction."""

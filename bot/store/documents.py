@@ -17,7 +17,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic_core import PydanticSerializationError
 from sqlalchemy.orm import Session
 
-from bot.errors import StoreForeign
+from bot.errors import RowUnreadable
 
 log = logging.getLogger(__name__)
 
@@ -50,13 +50,13 @@ def as_json(value: Any) -> str:
 
 
 def read(kind: TypeAdapter[_T], text: str, where: str) -> _T:
-    """The document of a row. Raises StoreForeign, naming the row by `where`, when this release cannot understand it."""
+    """The document of a row. Raises RowUnreadable, naming the row by `where`, when this release cannot read it."""
     try:
         return kind.validate_json(text)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         place = ".".join(str(part) for part in first["loc"]) or "the whole"
-        raise StoreForeign(
+        raise RowUnreadable(
             "row_unreadable",
             f"{where} in the database cannot be read by this release: {place}: {first['msg']}.",
             "Install the release that wrote it, or restore a copy.",
@@ -84,12 +84,12 @@ class Unreadable:
             for row in fetch():
                 try:
                     found.append(read_row(row))
-                except StoreForeign as error:
+                except RowUnreadable as error:
                     self._leave_out(version(row), error)
             if len(self.known) == before:
                 return found
 
-    def _leave_out(self, version: Version, error: StoreForeign) -> None:
+    def _leave_out(self, version: Version, error: RowUnreadable) -> None:
         with self._lock:
             if version in self.known:
                 return

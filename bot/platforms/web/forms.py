@@ -23,7 +23,7 @@ from bot.platforms.web.live import Live
 from bot.platforms.web.pages import Pages
 from bot.platforms.web.problems import PageProblem
 from bot.platforms.web.rendering import Kept, Templates
-from bot.platforms.web.views import asked_digest, find_button
+from bot.platforms.web.views import asked_what, find_button
 from bot.store.records import Conversation, StoredEvent
 
 WAIT_SECONDS = 3.0
@@ -94,7 +94,7 @@ class Forms:
             return await self._pages.thread_page(request, conversation, 413, text, too_long().message)
         if (known := self._taken.get(key)) is not None:
             return _back(conversation, known)
-        if sent.one("asked") != asked_digest(conversation):
+        if sent.one("asked") != asked_what(conversation):
             # Words are taken for the card that asks now, and this one the person has not seen.
             problem = "The thread went on while you wrote. Look at what it asks now, then send your words again."
             return await self._pages.thread_page(request, conversation, 409, text, problem)

@@ -20,7 +20,7 @@ from bot.platforms.web.live import Live, TooManyFollowers
 from bot.platforms.web.problems import PageProblem
 from bot.platforms.web.rendering import Templates
 from bot.platforms.web.standing import BUSY, WAITING, sayable, standing, standing_of, steps
-from bot.platforms.web.views import asked_digest, entries, listed, platform_name
+from bot.platforms.web.views import asked_what, entries, listed, platform_name
 from bot.store.records import Conversation, HistoryQuery, HistoryRow, StoredEvent
 
 EXAMPLES = (
@@ -216,7 +216,7 @@ class Pages:
             "platform": platform_name(conversation.place.platform),
             "run": getattr(conversation.state, "run", None),
             "scheme": _scheme(conversation),
-            "asked": asked_digest(conversation),
+            "asked": asked_what(conversation),
             "says": " · ".join(sayable(conversation.state)),
             "told": told if told is not None and told.conversation == conversation.id else None,
         }

@@ -136,10 +136,13 @@ def entries(conversation: Conversation, thread: Sequence[StoredEvent | Shown], r
     return _once([entry for entry in drawn if entry is not None])
 
 
-def asked_digest(conversation: Conversation) -> str:
-    """The beginning of the digest that the conversation asks about; empty when it asks nothing."""
+def asked_what(conversation: Conversation) -> str:
+    """What the conversation asks just now, told from all that it ever asks; empty when it asks nothing.
+
+    The digest alone would not do: the command and its result share one.
+    """
     asked = asked_at(conversation.state)
-    return asked[1][:12] if asked else ""
+    return f"{asked[0]}:{conversation.state.step}:{asked[1]}" if asked else ""
 
 
 def file_href(conversation: int, file: Attachment) -> str:

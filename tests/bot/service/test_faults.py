@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from collections.abc import Awaitable, Callable
+from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from bot.cards.card import Card
+from bot.cards.card import Action, ActionKind, Card
 from bot.clock import SystemClock
 from bot.conversation.commands import Command, Expire
 from bot.conversation.decide import decide
@@ -19,7 +21,7 @@ from bot.conversation.state import State, Trouble
 from bot.conversation.words.vocabulary import PUBLISHED
 from bot.conversation.work import work
 from bot.errors import BotError, PlatformAway, RunnerError
-from bot.platforms.contract import Event, Said
+from bot.platforms.contract import Clicked, Event, Said
 from bot.service import expiry
 from bot.service.core import Core
 from bot.service.outbox import Outbox
@@ -84,6 +86,11 @@ class _Runner:
         """It is the only one."""
         del name
         return self
+
+    async def intake(self, request: object) -> None:
+        """Refused."""
+        del request
+        raise self.error
 
     async def run(self, run: str) -> Run:
         """As it stands, where only a cancel fails."""
@@ -263,5 +270,33 @@ def test_an_answer_that_cannot_be_taken_is_tried_again(tmp_path: Path) -> None:
         worker.consider(await _put(store, samples.analysing()))
         await until(lambda: len(heard) >= 4, 20)
         await worker.stop()
+
+    _play(tmp_path, scene)
+
+
+def test_an_event_for_a_thread_that_cannot_be_read_holds_up_no_other(tmp_path: Path) -> None:
+    async def scene(store: Store) -> None:
+        damaged = await _put(store, samples.reviewing_plan(), platform="slack")
+        with closing(sqlite3.connect(store.path)) as database:
+            database.execute("UPDATE states SET document = '{}' WHERE conversation_id = ?", (damaged.id,))
+            database.commit()
+        core = _core(store)
+        working = asyncio.create_task(core.run())
+        action = Action(kind=ActionKind.CANCEL, conversation=damaged.id)
+        place = Place(platform="slack", channel="c")
+
+        def event(key: str, what: Clicked | Said) -> Event:
+            return Event(key=key, person=samples.ADA, place=place, at=CLOCK.now(), what=what)
+
+        first = await core.receive(event("k1", Clicked(action=action)))
+        await core.receive(event("k2", Said(text="quantize Qwen/Qwen3-8B to fp8")))
+        with store.subscribe() as changed:
+            while await store.read(lambda reader: reader.conversation(damaged.id + 1)) is None:
+                await asyncio.wait_for(changed.next(), 10)
+        told = await store.read(lambda reader: reader.event(first.id))
+        assert told is not None
+        assert told.outcome is not None
+        assert "cannot be read by this release" in told.outcome.text
+        await _end(working)
 
     _play(tmp_path, scene)

@@ -9,7 +9,7 @@ import pytest
 
 from bot.cards.card import Action, ActionKind
 from bot.conversation.person import Place
-from bot.conversation.state import Checkpoint, State
+from bot.conversation.state import Checkpoint, State, asked_at
 from bot.errors import StoreBusy, StoreFull
 from bot.platforms.contract import Clicked, Said
 from bot.store.records import Outcome, StoredEvent
@@ -236,6 +236,20 @@ def test_words_say_what_the_page_asked_when_they_were_written(
     number = desk.begin(state)
     assert browser.submit(browser.get(f"/threads/{number}").page, f"/threads/{number}/reply", text="yes").status == 303
     assert desk.last.event.what == Said(text="yes", asked=asked)
+
+
+def test_a_yes_to_the_command_is_none_to_its_result(browser: Browser, desk: Desk) -> None:
+    number = desk.begin(talk.reviewing_command())
+    page = browser.get(f"/threads/{number}").page
+    result = talk.reviewing_result()
+    command, last = asked_at(talk.reviewing_command()), asked_at(result)
+    assert command is not None
+    assert last is not None
+    assert command[1] == last[1]  # the digest alone does not tell them apart
+    desk.go(number, result, None, story.DOCUMENTS)
+    answer = browser.submit(page, f"/threads/{number}/reply", text="yes")
+    assert answer.status == 409
+    assert not desk.events
 
 
 def test_a_double_reply_is_one_even_when_the_thread_went_on(browser: Browser, desk: Desk) -> None:

@@ -427,7 +427,7 @@ def test_news_of_a_thread_come_as_a_part_of_its_page(browser: Browser, desk: Des
     assert [one.attributes["id"] for one in part.elements if one.parent is None] == [
         *("standing", "steps", "entries", "told", "asked")
     ]
-    assert part.one("input", id="asked").attributes["value"] == talk.PLAN.digest[:12]
+    assert part.one("input", id="asked").attributes["value"] == f"plan:2:{talk.PLAN.digest}"
     listed = browser.get("/fragment?show=running").page
     assert [one.attributes["id"] for one in listed.elements if one.parent is None] == ["told", "threads"]
 
