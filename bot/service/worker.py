@@ -107,8 +107,12 @@ class Worker:
     async def _until_answered(self, conversation: Conversation, task: Task) -> None:
         """Ask until there is an answer. A runner that is away is asked again; people see why it takes longer."""
         backoff = Backoff(FIRST_SECONDS, MOST_SECONDS)
-        while not await self._attempt(conversation, task):
-            if await pause(backoff.seconds(), self._back.setdefault(task.runner, asyncio.Event())):
+        while True:
+            # Taken before the attempt: a runner that comes back during it wakes this task all the same.
+            back = self._back.setdefault(task.runner, asyncio.Event())
+            if await self._attempt(conversation, task):
+                return
+            if await pause(backoff.seconds(), back):
                 backoff.reset()
 
     async def _attempt(self, conversation: Conversation, task: Task) -> bool:
