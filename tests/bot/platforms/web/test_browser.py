@@ -212,7 +212,7 @@ def test_everything_works_without_a_script(chromium: Browser, served: Served, th
         page.get_by_label("Answer in your own words").fill("thank you")
         page.get_by_role("button", name="Send", exact=True).click()
         page.wait_for_url(re.compile(r"told="))
-        assert desk.last.event.what == Said(text="thank you")
+        assert desk.last.event.what == Said(text="thank you", asked=talk.PLAN.digest)
         page.goto("/")
         page.get_by_role("link", name="to mxfp4").click()
         page.get_by_role("button", name="Ask").click()

@@ -186,7 +186,7 @@ def test_enter_sends_and_slash_leads_to_the_field(chromium: Browser, served: Ser
         page.keyboard.type("second / third")
         page.keyboard.press("Enter")
         page.wait_for_url(re.compile(r"told="))
-        assert served.desk.last.event.what == Said(text="first\nsecond / third")
+        assert served.desk.last.event.what == Said(text="first\nsecond / third", asked=talk.PLAN.digest)
         expect(page.locator("#told")).to_contain_text("Only Bob may decide.")
         expect(page.get_by_label("Answer in your own words")).to_have_value("")
         page.goto(f"/threads/{threads['plan']}")
