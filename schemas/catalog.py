@@ -36,11 +36,22 @@ class Scheme(Document):
     weight: list[TensorSpec] = []
     input: list[TensorSpec] = []
     output: list[TensorSpec] = []
+    family: str = Field("", description='Heading for people: "Weight-only INT4", "FP8", ...')
+    description: str = Field("", description="In a few words; empty where nobody has described it.")
+    use_case: str = ""
 
     @property
     def group_size(self) -> int | None:
         """Weights that share one scale along the input dimension; None for per-tensor and per-channel schemes."""
         return next((spec.group_size for spec in self.weight if spec.group_size), None)
+
+
+class Algorithm(Document):
+    """A quantization algorithm in words; empty where nobody has described it."""
+
+    name: str
+    description: str = ""
+    suits: str = Field("", description="The schemes that it is made for, in words.")
 
 
 class Template(Document):
@@ -61,6 +72,7 @@ class Catalogue(Document):
     kv_cache_schemes: list[str]
     attention_schemes: list[str] = []
     algorithms: list[str]
+    described_algorithms: dict[str, Algorithm] = {}
     templates: dict[str, Template]
     known_model_types: list[str] = Field([], description="model_type values that the installed transformers knows.")
     quark_cli: bool = False

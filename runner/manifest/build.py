@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import replace
 from pathlib import Path
 
 from runner.errors import BadRequest, DigestMismatch, Refused
@@ -100,9 +99,9 @@ def _check_derived(analysis: ModelAnalysis, plan: QuantPlan, context: ManifestCo
         codes = ", ".join(dict.fromkeys(finding.code for finding in blocking[1:]))
         more = f" {rest} more: {codes}." if rest else ""
         raise Refused("plan_blocked", f"This plan cannot run: {first.message}{more}", first.hint)
-    # Free space is a reading of its moment, and of where the output was thought to go then.
-    as_read = replace(context.host, disk_free_bytes=plan.estimates.disk_bytes_free)
-    _refuse_inconsistent(outdated(plan, derived(chosen, analysis, context.catalogue, as_read)))
+    # What is free, and which runs have finished, are readings of their moment.
+    as_read = derived(chosen, analysis, context.catalogue, context.host, plan.estimates)
+    _refuse_inconsistent(outdated(plan, as_read))
 
 
 def _refuse_inconsistent(sentence: str | None) -> None:

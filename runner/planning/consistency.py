@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+from runner.planning.decisions import OPTIONAL
 from schemas.artifacts.plan import Finding, QuantPlan
 
 _INFORMATIONAL = frozenset({"hardware"})
 """Rows that say what was asked and have no field."""
 
-_OPTIONAL = frozenset({"min_kv_scale", "kv_cache_post_rope"})
+_OPTIONAL = frozenset(OPTIONAL) - _INFORMATIONAL
 """Rows that only stand there when somebody asked; without a row the field has to be at its default."""
+
+_DEFAULTS = (None, False, "auto")
 
 _LONGEST = 80  # characters of one value in a sentence
 
@@ -35,7 +38,7 @@ def contradiction(plan: QuantPlan) -> str | None:
                 f"and the plan itself {_shown(fields[row.decision])}."
             )
     for name, value in fields.items():
-        if name not in counts and not (name in _OPTIONAL and value in (None, False)):
+        if name not in counts and not (name in _OPTIONAL and value in _DEFAULTS):
             return f"The plan's decision table has no row {name}, and the plan says {_shown(value)}."
     return None
 
@@ -51,6 +54,9 @@ def outdated(plan: QuantPlan, now: QuantPlan) -> str | None:
             f"The plan's exclude_layers_changed is {_shown(plan.exclude_layers_changed)}, "
             f"and its exclusions {kept} the engine's own."
         )
+    for name in ("layer_matches", "algorithm_configs", "risks"):
+        if getattr(plan, name) != getattr(now, name):
+            return f"The plan's {name} are not those that follow from its decisions here now."
     said, expected = plan.estimates.model_dump(), now.estimates.model_dump()
     for name, value in expected.items():
         if not _same(said[name], value):
@@ -72,8 +78,6 @@ def _fields(plan: QuantPlan) -> dict[str, Any]:
     return {
         "global_scheme": plan.global_scheme,
         "kv_cache_scheme": plan.kv_cache_scheme,
-        "min_kv_scale": plan.min_kv_scale,
-        "kv_cache_post_rope": plan.kv_cache_post_rope,
         "exclude_layers": plan.exclude_layers,
         "layer_quant_config": plan.layer_quant_config,
         "algorithm": plan.algorithm,
@@ -86,6 +90,7 @@ def _fields(plan: QuantPlan) -> dict[str, Any]:
         "device": plan.device,
         "entry_point": plan.entry_point,
         "trust_remote_code": plan.trust_remote_code,
+        **{name: getattr(plan, name) for name in _OPTIONAL},
     }
 
 

@@ -18,6 +18,17 @@ from schemas.artifacts.analysis import ModelAnalysis
 from schemas.artifacts.plan import Calibration, CalibrationChanges, Decision, Device, ModelExport, PlanChoices
 from schemas.catalog import Catalogue, Template
 
+OPTIONAL = (
+    *("hardware", "tensor_parallel", "min_kv_scale", "kv_cache_post_rope", "attention_dtype", "data_type", "multi_gpu"),
+    *("file2file_quantization", "num_eval_data", "evaluation_dataset", "tasks", "template_file"),
+)
+"""Rows that only stand in the table when somebody asked for them."""
+
+_WHY = {
+    "hardware": "The GPU that will serve the model.",
+    "tensor_parallel": "GPUs among which the server will split each layer.",
+}
+
 
 @dataclass(frozen=True)
 class Question:
@@ -197,14 +208,8 @@ def evaluation_intent(question: Question, entry_point: str, why_not: str | None)
 def extras(question: Question) -> list[Decision]:
     """Rows that only stand there when somebody asked for them."""
     choices = question.choices
-    rows = []
-    if choices.hardware:
-        rows.append(_row("hardware", choices.hardware, "The GPU that will serve the model.", "request"))
-    if choices.min_kv_scale is not None:
-        rows.append(_row("min_kv_scale", choices.min_kv_scale, "Requested.", "request"))
-    if choices.kv_cache_post_rope is not None:
-        rows.append(_row("kv_cache_post_rope", choices.kv_cache_post_rope, "Requested.", "request"))
-    return rows
+    asked = ((name, getattr(choices, name)) for name in OPTIONAL)
+    return [_row(name, value, _WHY.get(name, "Requested."), "request") for name, value in asked if value is not None]
 
 
 def _known_name(name: str, question: Question) -> str:

@@ -16,6 +16,12 @@ WIDE_SCALE_ALGORITHMS = frozenset({"gptq", "gptaq", "qronos"})
 """Algorithms after which scales are stored as F32. Where their built-in configuration names only some layers (attention
 in Mixtral), the others keep narrow scales and the estimate is too high by them. Source: exports of amd-quark 0.13."""
 
+READINGS = (
+    *("disk_bytes_free", "gpu_memory_bytes_there", "host_memory_bytes_there"),
+    *("seconds_least", "seconds_most", "runs_of_this_kind"),
+)
+"""Estimates that are readings of a moment: the same plan has others later."""
+
 _HEADER_BYTES = 110  # of one more tensor in a safetensors header: its name, dtype, shape and offsets
 _SPARE = 1.05  # headers, index files and what the file system rounds up
 

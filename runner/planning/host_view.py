@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from schemas.artifacts.environment import Accelerator
-from schemas.artifacts.plan import EntryPointChoice
+from schemas.artifacts.plan import EntryPointChoice, QuantPlan
+
+
+@dataclass(frozen=True)
+class PastRun:
+    """A run that this host finished: what it was, and how many seconds its command took."""
+
+    plan: QuantPlan
+    parameters: int
+    seconds: float
+    gpu_arch: str | None = None
 
 
 @dataclass(frozen=True)
@@ -16,7 +28,10 @@ class HostView:
     `datasets` are the names that the mirror holds: named datasets and files relative to its folder. `offline` says that
     the hub is switched off. Disk values are bytes; `disk_free_bytes` is free where the output goes, None when unknown,
     and `disk_reserve_bytes` must stay free. `num_calib_data` (samples) and `seq_len` (tokens) are what this
-    host's owner wants taken when nobody says otherwise.
+    host's owner wants taken when nobody says otherwise. `gpu_memory` and `gpu_free` are bytes of each GPU that a run may
+    use; `gpus_per_run` says how many of them one run gets. `history` are this host's finished runs, the newest first.
+    `algorithm_configs` are the engine's built-in ones, model type -> algorithm -> content. `max_map_count` is the
+    kernel's bound on memory mappings of a process.
     """
 
     accelerator: Accelerator = "unknown"
@@ -31,6 +46,14 @@ class HostView:
     default_entry_point: EntryPointChoice = "auto"
     num_calib_data: int | None = None
     seq_len: int | None = None
+    gpu_memory: tuple[int, ...] = ()
+    gpu_free: tuple[int, ...] = ()
+    gpus_per_run: int = 1
+    host_memory_bytes: int | None = None
+    host_memory_free_bytes: int | None = None
+    max_map_count: int | None = None
+    history: tuple[PastRun, ...] = ()
+    algorithm_configs: Mapping[str, Mapping[str, Mapping[str, Any]]] = field(default_factory=dict)
 
     @property
     def has_gpu(self) -> bool:

@@ -15,9 +15,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from typing import Literal
 
 from schemas.artifacts.analysis import LinearGroup, ModelAnalysis
-from schemas.artifacts.plan import QuantPlan
+from schemas.artifacts.plan import LayerMatch, QuantPlan
 
 _WILDCARDS = "*?["
 
@@ -73,6 +74,19 @@ def targets(plan: QuantPlan, analysis: ModelAnalysis) -> list[Target]:
 def quantized(plan: QuantPlan, analysis: ModelAnalysis) -> list[Target]:
     """The targets that are not left alone."""
     return [target for target in targets(plan, analysis) if target.scheme is not None]
+
+
+def matches(plan: QuantPlan, analysis: ModelAnalysis) -> list[LayerMatch]:
+    """What each pattern of the plan matches, the exclusions first."""
+    named: list[tuple[Literal["exclude", "override"], str]] = [("exclude", name) for name in plan.exclude_layers]
+    named += [("override", pattern) for pattern, _ in in_order(plan.layer_quant_config)]
+    exact = names_are_exact(analysis)
+    found = []
+    for role, pattern in named:
+        groups = matching(pattern, analysis)
+        count, examples = sum(group.count for group in groups), [group.pattern for group in groups[:3]]
+        found.append(LayerMatch(pattern=pattern, role=role, count=count, examples=examples, exact=exact))
+    return found
 
 
 def matching(pattern: str, analysis: ModelAnalysis) -> list[LinearGroup]:

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from runner.planning import decisions, estimates, evaluation, rules, values
+from runner.planning import algorithm_configs, decisions, estimates, evaluation, layers, rules, values
 from runner.planning.decisions import Question
 from runner.planning.host_view import HostView
 from schemas.artifacts.analysis import ModelAnalysis
-from schemas.artifacts.plan import Calibration, Decision, PlanChoices, PlannedModel, QuantPlan
+from schemas.artifacts.plan import (
+    Calibration,
+    Decision,
+    Estimates,
+    PlanChoices,
+    PlannedModel,
+    QuantPlan,
+    Severity,
+)
 from schemas.catalog import Catalogue
 from schemas.digest import digest
 
@@ -24,13 +32,34 @@ def make_plan(analysis: ModelAnalysis, choices: PlanChoices, catalogue: Catalogu
     return derived(_Table(question).plan(), analysis, catalogue, host)
 
 
-def derived(plan: QuantPlan, analysis: ModelAnalysis, catalogue: Catalogue, host: HostView) -> QuantPlan:
-    """The plan with all that follows from its decisions made again: whether the exclusions are the engine's own,
-    estimates, findings. What it said of them counts nothing."""
+def derived(
+    plan: QuantPlan,
+    analysis: ModelAnalysis,
+    catalogue: Catalogue,
+    host: HostView,
+    readings: Estimates | None = None,
+) -> QuantPlan:
+    """The plan with all that follows from its decisions made again: whether the exclusions are the engine's own, what
+    its patterns match, configurations of algorithms, estimates, findings, risks. What it said of them counts nothing.
+
+    `readings` are estimates of an earlier moment: what was free then, and the runs that had finished by then, is taken
+    from them.
+    """
     changed = plan.exclude_layers != decisions.default_exclusions(analysis, catalogue)
     plan = plan.model_copy(update={"exclude_layers_changed": changed})
-    plan = plan.model_copy(update={"estimates": estimates.estimate(plan, analysis, catalogue, host)})
-    return plan.model_copy(update={"findings": rules.find(plan, analysis, catalogue, host)})
+    plan = plan.model_copy(
+        update={
+            "layer_matches": layers.matches(plan, analysis),
+            "algorithm_configs": algorithm_configs.written(plan, analysis, catalogue, host),
+        }
+    )
+    found = estimates.estimate(plan, analysis, catalogue, host)
+    if readings is not None:
+        found = found.model_copy(update={name: getattr(readings, name) for name in estimates.READINGS})
+    plan = plan.model_copy(update={"estimates": found})
+    findings = rules.find(plan, analysis, catalogue, host)
+    risks = list(dict.fromkeys(finding.code for finding in findings if finding.severity is Severity.WARNS))
+    return plan.model_copy(update={"findings": findings, "risks": risks})
 
 
 class _Table:
@@ -90,6 +119,15 @@ class _Table:
             entry_point=value("entry_point"),
             device=value("device"),
             trust_remote_code=value("trust_remote_code"),
+            attention_dtype=question.choices.attention_dtype,
+            data_type=question.choices.data_type or "auto",
+            multi_gpu=question.choices.multi_gpu,
+            file2file_quantization=bool(question.choices.file2file_quantization),
+            num_eval_data=question.choices.num_eval_data,
+            evaluation_dataset=question.choices.evaluation_dataset,
+            tasks=question.choices.tasks,
+            template_file=question.choices.template_file,
+            tensor_parallel=question.choices.tensor_parallel,
             decisions=list(self._rows.values()),
         )
 

@@ -56,7 +56,8 @@ def _check(strings: Iterator[tuple[str, str]], min_kv_scale: float | None) -> No
 
 
 def _strings(source: PlanChoices | QuantPlan) -> Iterator[tuple[str, str]]:
-    for name in ("global_scheme", "kv_cache_scheme", "algorithm"):
+    texts = ("attention_dtype", "evaluation_dataset", "tasks", "template_file")
+    for name in ("global_scheme", "kv_cache_scheme", "algorithm", *texts):
         value = getattr(source, name)
         if value is not None:
             yield name, value

@@ -17,6 +17,8 @@ class ModelFacts(Document):
     model_type: str
     source: ModelSource = "local"
     revision: str | None = Field(None, description="Commit of a Hub model; null for a local folder.")
+    downloaded: bool = Field(True, description="The weights are on this host; else the run downloads them first.")
+    hub_token: str = Field("", description="Whose token the Hub was asked with; empty where it was asked with none.")
     architectures: list[str] = []
     transformers_version: str = Field("", description="The version that wrote config.json.")
     trust_remote_code: bool = Field(False, description="The model brings code of its own that loading it would run.")
@@ -42,6 +44,10 @@ class LinearGroup(Document):
     dtype: str
     excluded_by_default: bool = False
     provisional: bool = Field(False, description="The engine may see these layers differently (fused experts).")
+    numbers: list[str] = Field(
+        [],
+        description='The numbers of each `*`, as in ["3-60", "0-255"]; the group is every combination.',
+    )
 
 
 class QuantizationTargets(Document):
@@ -54,6 +60,7 @@ class QuantizationTargets(Document):
     exclude_defaults: list[str] = Field(description="Default exclusions of the installed template.")
     groups: list[LinearGroup] = []
     provisional: bool = False
+    norms: list[str] = Field([], description="Patterns of the normalisation layers, which algorithms scale.")
     method: Literal["headers", "modules"] = "headers"
 
 
@@ -62,8 +69,8 @@ class FileFact(Document):
 
     name: str
     size_bytes: Annotated[int, Field(ge=0)]
-    mtime_ns: int
-    sha256: str | None = Field(None, description="Of the whole file; for files under 16 MB.")
+    mtime_ns: int = Field(0, description="0 for files on the Hub, which a commit pins.")
+    sha256: str | None = Field(None, description="Of the whole file: under 16 MB, and where the Hub tells it.")
     header_sha256: str | None = Field(None, description="Of a safetensors header.")
 
 

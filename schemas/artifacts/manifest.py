@@ -56,10 +56,18 @@ class Step(Document):
 class EntryPoint(Document):
     """The program that quantizes, and the digest of its file."""
 
-    name: Literal["quantize_quark", "quark_cli", "own"]
+    name: Literal["quantize_quark", "quark_cli", "own", "site"]
     path: str
     sha256: Sha256
     reason: str = ""
+    files: dict[str, Sha256] = Field({}, description="Other files in the folder of a site's script.")
+
+
+class Deviation(Document):
+    """Where the command is not the published mapping, letter by letter, and why."""
+
+    flag: str
+    reason: str
 
 
 class RunManifest(Document):
@@ -78,6 +86,7 @@ class RunManifest(Document):
     environment: dict[str, str] = Field(description="Variables that the run always gets.")
     secrets: list[str] = Field([], description="Names of secret variables that the run may see; never their values.")
     entry_point: EntryPoint
+    deviations: list[Deviation] = []
     versions: Versions
     model_files: list[FileFact]
     dataset_files: list[FileFact] = Field([], description="Calibration files of the mirror that the run reads.")

@@ -10,10 +10,12 @@ from pydantic import Field, JsonValue
 from schemas.base import Document
 
 Priority = Literal["accuracy", "size", "speed", "cpu", "gguf"]
-EntryPointChoice = Literal["auto", "quantize_quark", "quark_cli", "own"]
+EntryPointChoice = Literal["auto", "quantize_quark", "quark_cli", "own", "site"]
 Device = Literal["cuda", "cpu"]
 EvaluationIntent = Literal["none", "smoke", "full"]
 ModelExport = Literal["hf_format", "onnx", "gguf"]
+DataType = Literal["auto", "float16", "bfloat16", "float32"]
+MultiGpu = Literal["auto", "balanced"]
 
 
 class Severity(StrEnum):
@@ -51,13 +53,42 @@ class Calibration(Document):
     batch_size: Annotated[int, Field(ge=1, le=65_536)] = 1
 
 
+class LayerMatch(Document):
+    """What one pattern of the plan means for this model: how many linear layers it matches, and some of them."""
+
+    pattern: str
+    role: Literal["exclude", "override"]
+    count: Annotated[int, Field(ge=0)]
+    examples: list[str] = Field([], description="A few of the names that it matches.")
+    exact: bool = Field(False, description="Counted in the engine's own list of modules, not in names of files.")
+
+
+class AlgorithmConfig(Document):
+    """The configuration file of an algorithm that the engine has none for in this family."""
+
+    algorithm: str
+    derived_from: str = Field(description="The family whose built-in configuration it follows.")
+    content: dict[str, JsonValue] = Field(description="What the file holds, as --quant_algo_config_file reads it.")
+    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] = Field(description="Of the file's bytes.")
+
+
 class Estimates(Document):
-    """What the run will need, as far as it can be computed. Bytes."""
+    """What the run will need, as far as it can be computed, beside what is there. Bytes and seconds."""
 
     output_bytes: int | None = None
     source_bytes: int | None = None
+    download_bytes: int | None = Field(None, description="What the run has to fetch from the Hub first.")
+    dataset_bytes: int | None = Field(None, description="Datasets that the run has to fetch from the Hub first.")
     disk_bytes_needed: int | None = None
     disk_bytes_free: int | None = None
+    gpu_memory_bytes: int | None = Field(None, description="Peak on the GPU; null where the run uses none.")
+    gpu_memory_bytes_there: int | None = Field(None, description="Of the GPUs that the run may use together.")
+    host_memory_bytes: int | None = Field(None, description="Peak of main memory.")
+    host_memory_bytes_there: int | None = None
+    flow: Literal["standard", "file2file"] | None = Field(None, description="How the weights pass through memory.")
+    seconds_least: float | None = Field(None, description="The quickest finished run of the same kind here.")
+    seconds_most: float | None = Field(None, description="The slowest finished run of the same kind here.")
+    runs_of_this_kind: int = Field(0, description="Finished runs that the time comes from; 0: no history.")
 
 
 class PlannedModel(Document):
@@ -87,9 +118,23 @@ class QuantPlan(Document):
     entry_point: EntryPointChoice = "auto"
     device: Device = "cuda"
     trust_remote_code: bool = False
+    attention_dtype: str | None = None
+    data_type: DataType = "auto"
+    multi_gpu: MultiGpu | None = None
+    file2file_quantization: bool = False
+    num_eval_data: Annotated[int, Field(ge=1)] | None = Field(None, description="Samples of the evaluation data.")
+    evaluation_dataset: str | None = None
+    tasks: str | None = Field(None, description="Evaluation tasks, joined by commas.")
+    template_file: str | None = Field(None, description="A template of the site for a family that the engine lacks.")
+    tensor_parallel: Annotated[int, Field(ge=1)] | None = Field(
+        None, description="GPUs among which a server will split each layer."
+    )
     requires_confirmation: bool = True
     decisions: list[Decision] = []
+    layer_matches: list[LayerMatch] = []
+    algorithm_configs: list[AlgorithmConfig] = []
     findings: list[Finding] = []
+    risks: list[str] = Field([], description="Codes of the warnings that whoever approves this plan accepts.")
     estimates: Estimates = Estimates()
 
     @property
@@ -129,6 +174,17 @@ class PlanChoices(Document):
     model_export: ModelExport | None = None
     entry_point: EntryPointChoice | None = None
     trust_remote_code: bool | None = None
+    attention_dtype: str | None = None
+    data_type: DataType | None = None
+    multi_gpu: MultiGpu | None = None
+    file2file_quantization: bool | None = None
+    num_eval_data: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
+    evaluation_dataset: str | None = None
+    tasks: str | None = None
+    template_file: str | None = None
+    tensor_parallel: Annotated[int, Field(ge=1, le=1024)] | None = Field(
+        None, description="GPUs among which a server will split each layer."
+    )
 
     def asks(self, field: str) -> bool:
         """Whether the person said anything about the field, be it null."""

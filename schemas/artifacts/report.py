@@ -66,6 +66,14 @@ class Perplexity(Document):
         return self.quantized / self.original - 1.0
 
 
+class Measured(Document):
+    """What the run really took, for comparison with what was estimated. Null where nobody could measure it."""
+
+    seconds: float | None = Field(None, description="From the command's start to its end.")
+    host_memory_bytes: int | None = Field(None, description="Largest resident set of the command's processes.")
+    gpu_memory_bytes: int | None = Field(None, description="Largest memory that torch had allocated on one GPU.")
+
+
 class ValidationReport(Document):
     """The published validation_report, and what this project adds: checks, files, dtypes, size and perplexity."""
 
@@ -85,5 +93,6 @@ class ValidationReport(Document):
     size_bytes: int | None = Field(None, description="Bytes of all output files together.")
     original_size_bytes: int | None = Field(None, description="Bytes of the original's files together.")
     perplexity: Perplexity | None = None
+    measured: Measured | None = None
 
     model_config = ConfigDict(populate_by_name=True, serialize_by_alias=True)

@@ -75,11 +75,8 @@ def quark_cli_has_the_flags(case: Case) -> Iterator[Remark]:
 @rule("disk_too_small")
 def the_output_fits_the_disk(case: Case) -> Iterator[Remark]:
     """A full disk leaves configuration and tokenizer without weights. Source: seen with amd-quark 0.13."""
-    needed, free, reserve = (
-        case.plan.estimates.disk_bytes_needed,
-        case.host.disk_free_bytes,
-        case.host.disk_reserve_bytes,
-    )
+    estimates, reserve = case.plan.estimates, case.host.disk_reserve_bytes
+    needed, free = estimates.disk_bytes_needed, estimates.disk_bytes_free
     if needed is None or free is None or needed <= free - reserve:
         return
     kept = f", of which {_shown(reserve)} stay reserved" if reserve else ""
