@@ -15,4 +15,4 @@ def written(
     host: HostView,  # noqa: ARG001
 ) -> list[AlgorithmConfig]:
     """The configuration files that a run of the plan has to bring along; none for algorithms that are built in."""
-    return [] if not plan.algorithms else []
+    return list(plan.algorithm_configs) if plan.write_algorithm_config else []

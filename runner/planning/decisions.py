@@ -20,7 +20,14 @@ from schemas.catalog import Catalogue, Template
 
 OPTIONAL = (
     *("hardware", "tensor_parallel", "min_kv_scale", "kv_cache_post_rope", "attention_dtype", "data_type", "multi_gpu"),
-    *("file2file_quantization", "num_eval_data", "evaluation_dataset", "tasks", "template_file"),
+    *(
+        "write_algorithm_config",
+        "file2file_quantization",
+        "num_eval_data",
+        "evaluation_dataset",
+        "tasks",
+        "template_file",
+    ),
 )
 """Rows that only stand in the table when somebody asked for them."""
 

@@ -119,6 +119,7 @@ class _Table:
             entry_point=value("entry_point"),
             device=value("device"),
             trust_remote_code=value("trust_remote_code"),
+            write_algorithm_config=bool(question.choices.write_algorithm_config),
             attention_dtype=question.choices.attention_dtype,
             data_type=question.choices.data_type or "auto",
             multi_gpu=question.choices.multi_gpu,

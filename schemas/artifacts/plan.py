@@ -118,6 +118,9 @@ class QuantPlan(Document):
     entry_point: EntryPointChoice = "auto"
     device: Device = "cuda"
     trust_remote_code: bool = False
+    write_algorithm_config: bool = Field(
+        False, description="Write a configuration for algorithms that the engine has none for in this family."
+    )
     attention_dtype: str | None = None
     data_type: DataType = "auto"
     multi_gpu: MultiGpu | None = None
@@ -174,6 +177,7 @@ class PlanChoices(Document):
     model_export: ModelExport | None = None
     entry_point: EntryPointChoice | None = None
     trust_remote_code: bool | None = None
+    write_algorithm_config: bool | None = None
     attention_dtype: str | None = None
     data_type: DataType | None = None
     multi_gpu: MultiGpu | None = None
