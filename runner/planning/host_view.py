@@ -29,7 +29,7 @@ class HostView:
     the hub is switched off. Disk values are bytes; `disk_free_bytes` is free where the output goes, None when unknown,
     and `disk_reserve_bytes` must stay free. `num_calib_data` (samples) and `seq_len` (tokens) are what this
     host's owner wants taken when nobody says otherwise. `gpu_memory` and `gpu_free` are bytes of each GPU that a run
-    may use; `gpus_per_run` says how many of them one run gets. `history` are this host's finished runs, the newest first.
+    may use; `gpus_per_run` says how many of them one run gets. `history` are finished runs of this host, newest first.
     `algorithm_configs` are the engine's built-in ones, model type -> algorithm -> content. `max_map_count` is the
     kernel's bound on memory mappings of a process.
     """
