@@ -34,7 +34,14 @@ class QuarkSettings(_Section):
 
     python: Path = Field(Path(sys.executable), description="Interpreter that has torch, transformers and amd-quark.")
     checkout: Path | None = Field(None, description="A Quark checkout, for its quantize_quark.py.")
-    entry_point: Literal["auto", "quantize_quark", "quark_cli", "own"] = "auto"
+    script: Path | None = Field(None, description="A quantization script of the site, in a folder of its own.")
+    entry_point: Literal["auto", "quantize_quark", "quark_cli", "own", "site"] = "auto"
+
+    @model_validator(mode="after")
+    def _site_has_a_script(self) -> QuarkSettings:
+        if self.entry_point == "site" and self.script is None:
+            raise ValueError("entry_point site needs quark.script, the path of the site's script")
+        return self
 
 
 class ModelSettings(_Section):
@@ -42,6 +49,7 @@ class ModelSettings(_Section):
 
     roots: list[Path] = []
     hub: bool = False
+    hub_timeout_seconds: float = Field(30.0, gt=0, le=300, description="For one answer of the Hub.")
 
 
 class OutputSettings(_Section):
@@ -162,7 +170,7 @@ def load_settings(file: Path | None) -> RunnerSettings:
     values = _read_yaml(file) if file else {}
     where = file or "the environment"
     try:
-        return _absolute(RunnerSettings(**values))
+        settings = _absolute(RunnerSettings(**values))
     except ValidationError as problem:
         first = problem.errors()[0]
         setting = ".".join(str(part) for part in first["loc"]) or "settings"
@@ -170,6 +178,36 @@ def load_settings(file: Path | None) -> RunnerSettings:
         raise BadRequest("bad_setting", f"{setting} in {where} is wrong: {why}.") from None
     except SettingsError as problem:  # a variable that has to be JSON
         raise BadRequest("bad_setting", f"A setting in {where} is wrong: {' '.join(str(problem).split())}.") from None
+    if misplaced := script_misplaced(settings):
+        raise BadRequest("bad_setting", f"quark.script in {where} is wrong: {misplaced}.")
+    return settings
+
+
+def script_misplaced(settings: RunnerSettings) -> str | None:
+    """Why the site's script must not lie where it does, as a sentence without its full stop; None when it may.
+
+    Its whole folder goes into every run. A checkout stays as it was published, and whoever may write models, results
+    or datasets must not thereby write programs.
+    """
+    script = settings.quark.script
+    if script is None:
+        return None
+    folder = Path(os.path.realpath(script)).parent
+    checkout, mirror = settings.quark.checkout, settings.datasets.mirror
+    places = [
+        *(("the Quark checkout", place) for place in ([checkout] if checkout else [])),
+        *(("a folder of models", place) for place in settings.models.roots),
+        *(("a folder of results", place) for place in settings.outputs.roots),
+        *(("the dataset mirror", place) for place in ([mirror] if mirror else [])),
+        ("the runner's state folder", settings.state_dir),
+    ]
+    for what, place in places:
+        real = Path(os.path.realpath(place))
+        if real == folder or real in folder.parents:
+            return f"{script} lies in {what} {place}"
+        if folder in real.parents:
+            return f"the folder of {script} also holds {what} {place}"
+    return None
 
 
 def _host_of(url: str) -> str | None:
@@ -215,7 +253,11 @@ def _absolute(settings: RunnerSettings) -> RunnerSettings:
     updates: dict[str, Any] = {
         "state_dir": full(settings.state_dir),
         "quark": quark.model_copy(
-            update={"python": full(quark.python), "checkout": full(quark.checkout) if quark.checkout else None}
+            update={
+                "python": full(quark.python),
+                "checkout": full(quark.checkout) if quark.checkout else None,
+                "script": full(quark.script) if quark.script else None,
+            }
         ),
         "models": settings.models.model_copy(update={"roots": [full(root) for root in settings.models.roots]}),
         "outputs": settings.outputs.model_copy(update={"roots": [full(root) for root in settings.outputs.roots]}),

@@ -98,6 +98,15 @@ def analysis(**changes: Any) -> ModelAnalysis:
     return ModelAnalysis(**{**values, **changes})
 
 
+def exact_analysis(count: int = 36, **changes: Any) -> ModelAnalysis:
+    """Qwen3-8B as the engine itself sees it: as its headers show it, or with another number of layers of a kind."""
+    model = analysis(**changes)
+    targets = model.quantization_targets
+    groups = [group.model_copy(update={"count": count}) for group in targets.groups]
+    exact = {"method": "modules", "groups": groups, "linear_layer_count": sum(group.count for group in groups)}
+    return model.model_copy(update={"quantization_targets": targets.model_copy(update=exact)})
+
+
 def plan(**changes: Any) -> QuantPlan:
     """fp8 with its defaults."""
     model = analysis()

@@ -9,8 +9,8 @@ from bot.cards.card import Block, Card, Note, Notes, Tone
 from bot.cards.changes import request_in_words
 from bot.cards.output import output_in_words
 from bot.cards.texts import last_part, line, plain, some
-from bot.conversation.state import ReviewingAnalysis
-from schemas.artifacts.analysis import LinearGroup, ModelAnalysis, ModelFacts
+from bot.conversation.state import AnalysisRevision, ReviewingAnalysis
+from schemas.artifacts.analysis import LinearGroup, ModelAnalysis, ModelFacts, QuantizationTargets
 from schemas.artifacts.plan import Severity
 from schemas.digest import short
 
@@ -56,7 +56,10 @@ def _summary(state: ReviewingAnalysis, analysis: ModelAnalysis) -> Block:
         ("Exclude defaults", some(targets.exclude_defaults) or "none"),
         ("Size", f"{size}, mostly {plain(model.dtype)}" if model.dtype else size),
         ("Compatibility", f"{'OK' if found.status == 'ok' else found.status}: {plain(found.message)}"),
+        ("List of layers", _list_of_layers(state.analysis, targets)),
         ("Source", _source(model)),
+        ("Asked the Hub with", model.hub_token or None),
+        ("Weights", None if model.downloaded else _to_download(analysis)),
         ("Code of its own", some(model.remote_code)),
         ("Analysis", partial),
         ("Asked for", request_in_words(state.request)),
@@ -73,7 +76,22 @@ def _experts(model: ModelFacts) -> str:
 
 
 def _source(model: ModelFacts) -> str:
-    return f"{_SOURCES[model.source]}{f', revision {plain(model.revision)}' if model.revision else ''}"
+    return f"{_SOURCES[model.source]}{f', commit {plain(model.revision)}' if model.revision else ''}"
+
+
+def _to_download(analysis: ModelAnalysis) -> str:
+    files = sum(file.size_bytes for file in analysis.size.files)
+    return f"on the Hub: {amounts.size(max(files, analysis.size.weight_bytes))} to download"
+
+
+def _list_of_layers(revision: AnalysisRevision, targets: QuantizationTargets) -> str:
+    """Whose it is. One from headers may be followed by the engine's own, which draws this card again."""
+    if revision.exact or targets.method == "modules":
+        return "exact: the engine's own"
+    told = "provisional, from the headers of the weights" if targets.provisional else "from the headers of the weights"
+    if revision.better == "wanted":
+        return f"{told}; the engine's own is being made, and is shown here once it is there"
+    return f"{told}; the engine's own could not be made: {revision.no_better}" if revision.no_better else told
 
 
 def _groups(analysis: ModelAnalysis) -> tuple[Block, ...]:

@@ -22,6 +22,7 @@ QUESTION = "Shall I run this exact command?"
 
 _FILES = 12
 _VARIABLES = 30
+_DEVIATIONS = 20
 
 
 def command_card(conversation: int, state: ReviewingCommand, manifest: RunManifest, approvers: str = "") -> Card:
@@ -46,6 +47,7 @@ def command_card(conversation: int, state: ReviewingCommand, manifest: RunManife
             *notes("Look closely", _doubts(state, manifest, shown)),
             _bound(state, manifest),
             *_variables(manifest),
+            *_deviations(manifest),
             paragraph(f"Checkpoint 3 of 4: {asked[0].lower()}{asked[1:]}"),
         ],
         f"{asked} It quantizes {name} to {line(state.plan.scheme, 60)} and writes to {line(output, 120)}.",
@@ -63,6 +65,7 @@ def _bound(state: ReviewingCommand, manifest: RunManifest) -> Block:
         ("Model", f"{plain(inputs.model_path)}{revision}, {amounts.count(len(manifest.model_files), 'file')}"),
         ("Entry point", f"{entry.name}{reason}"),
         ("Script", f"{plain(entry.path)}, SHA-256 {short(entry.sha256)}"),
+        ("Beside the script", _beside(manifest)),
         ("Versions", _versions(manifest.versions)),
         ("Secrets", f"{some(manifest.secrets)} (only the names are known here)" if manifest.secrets else "none"),
         ("GPU", "chosen by the runner at the start"),
@@ -88,6 +91,21 @@ def _variables(manifest: RunManifest) -> tuple[Block, ...]:
     rows = [(exact(name).text, exact(value).text) for name, value in manifest.environment.items()]
     caption = "Environment variables that the run always gets"
     return (table(("Variable", "Value"), rows, caption=caption, at_most=_VARIABLES),)
+
+
+def _beside(manifest: RunManifest) -> str | None:
+    """Other files in the folder of a site's script: each is bound like the script itself."""
+    files = manifest.entry_point.files
+    return some((f"{name} (SHA-256 {short(sha256)})" for name, sha256 in files.items()), _FILES) or None
+
+
+def _deviations(manifest: RunManifest) -> tuple[Block, ...]:
+    """Where the command is not what the published workflow writes, and why."""
+    if not manifest.deviations:
+        return ()
+    rows = [(exact(one.flag).text, one.reason) for one in manifest.deviations]
+    caption = "Where this command differs from the published workflow"
+    return (table(("Option", "Why"), rows, caption=caption, at_most=_DEVIATIONS),)
 
 
 def _doubts(state: ReviewingCommand, manifest: RunManifest, shown: Exact) -> list[Note]:

@@ -1,7 +1,8 @@
 """Which messages of a thread have to be drawn when a conversation moves. Pure: nothing is read but what is given.
 
-Slots are named "{analysis|plan|command|run|result}:{step}"; a file of the same step adds ":file". Where somebody other
-than the requester, or time, ends a request, the requester is told in "result:{step}:end". At any time only the front
+Slots are named "{analysis|plan|command|run|result}:{step}"; a file of the same step adds ":file", and one of a later
+revision that was made in the same step ":{revision}:file". Where somebody other than the requester, or time, ends a
+request, the requester is told in "result:{step}:end". At any time only the front
 slot of the state has buttons; where a request has ended, its last card offers the way back.
 """
 
@@ -19,7 +20,7 @@ from bot.cards.card import Attachment, Card
 from bot.cards.command import command_card
 from bot.cards.ending import ending_buttons, ending_card
 from bot.cards.failure import failure_card
-from bot.cards.outcome import decided, outcome_in_words
+from bot.cards.outcome import accepted_risks, decided, outcome_in_words
 from bot.cards.plan import plan_card
 from bot.cards.result import result_card
 from bot.cards.run import handing_over_card, quiet_since, run_card, run_closed_card
@@ -237,7 +238,8 @@ def _left(move: _Move, drawn: set[str]) -> list[tuple[str, Card]]:
     # Where no message of its own tells the end, this card is the last one, and leads back.
     last = isinstance(move.after, Ended) and not any(one.startswith("result:") for one in drawn)
     buttons = ending_buttons(move.conversation, move.after) if last and isinstance(move.after, Ended) else ()
-    return [(slot, decided(card, outcome_in_words(move.verdict, move.after, move.at, move.patience), buttons))]
+    outcome = outcome_in_words(move.verdict, move.after, move.at, move.patience)
+    return [(slot, decided(card, f"{outcome}{accepted_risks(move.before, move.verdict)}", buttons))]
 
 
 def _slot_with_buttons(move: _Move) -> str | None:
@@ -284,7 +286,11 @@ def _files(move: _Move) -> list[Drawn]:
             found = _file(move, "manifest", state.manifest, command.FILE)
         case _:
             return _report_file(move)
-    return [Drawn(f"{front}:file", found)] if found else []
+    if found is None:
+        return []
+    # What was posted is never replaced: a revision that took the place of another in one step has a file of its own.
+    again = move.before is not None and front == front_slot(move.before) and move.before.kind == state.kind
+    return [Drawn(f"{front}:{found.number}:file" if again else f"{front}:file", found)]
 
 
 def _file(move: _Move, kind: str, revision: Revision, name: str) -> Attachment | None:

@@ -11,11 +11,12 @@ NONE = "none"
 
 
 class Option(Document):
-    """One value that can be chosen. Options of one `group` stand together."""
+    """One value that can be chosen. Options of one `group` stand together; `about` says what it does and suits."""
 
     value: str
     label: str
     group: str = ""
+    about: str = ""
 
 
 class FormField(Document):

@@ -27,6 +27,10 @@ _CALIBRATION = {
     "batch_size": "batch_size",
 }
 _OVERRIDES = "layer_quant_config"
+_NONE_OF_IT = frozenset({"kv_cache_scheme", "attention_dtype", "multi_gpu"})
+"""Choices whose "none" asks for none of it."""
+_TEXTS = frozenset({"evaluation_dataset", "tasks"})
+"""Texts of the plan that ask for none of it where they are emptied."""
 
 
 class _Bad(Exception):
@@ -184,7 +188,12 @@ def _same(field: FormField, parsed: Parsed, filled: Parsed) -> bool:
     return parsed == filled
 
 
-_MAY_BE_EMPTY = frozenset({"revision", "min_kv_scale", "exclude_layers", "layer_quant_config", "algorithm"})
+_MAY_BE_EMPTY = frozenset(
+    {
+        *("revision", "min_kv_scale", "exclude_layers", "layer_quant_config", "algorithm"),
+        *("num_eval_data", "tensor_parallel", *_TEXTS),
+    }
+)
 
 
 def _may_not_be_empty(differing: Mapping[str, Parsed], name: str) -> bool:
@@ -213,7 +222,9 @@ def _choice(name: str, value: Parsed) -> JsonValue:
     if name == "algorithm":
         names = [value] if isinstance(value, str) else value if isinstance(value, list) else []
         return ",".join(one for one in names if one != NONE) or None
-    return None if name == "kv_cache_scheme" and value == NONE else _json(value)
+    if (name in _NONE_OF_IT and value == NONE) or (name in _TEXTS and value == ""):
+        return None
+    return _json(value)
 
 
 def _json(value: Parsed) -> JsonValue:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from bot.cards import amounts
 from bot.cards.blocks import ALTERNATIVE_LENGTH
 from bot.cards.card import Button, Card, Tone
 from bot.cards.changes import changes_in_words
-from bot.cards.texts import line, plain, who
+from bot.cards.texts import line, plain, some, who
 from bot.conversation.decision import Verb, Verdict
 from bot.conversation.state import (
     Analysing,
@@ -17,10 +18,14 @@ from bot.conversation.state import (
     Ending,
     Planning,
     Preparing,
+    ReviewingAnalysis,
+    ReviewingPlan,
     ReviewingResult,
     Running,
     State,
 )
+
+_RISKS = 6  # named in one line
 
 
 def decided(card: Card, outcome: str, buttons: tuple[Button, ...] = ()) -> Card:
@@ -51,8 +56,22 @@ def outcome_in_words(verdict: Verdict | None, after: State, at: datetime, patien
         return f"{_ENDINGS[after.ending]}{by}, {amounts.moment(at)}"
     if isinstance(after, Running | ReviewingResult):
         return "Outdated: the runner found the run again"
-    because = plain(after.because) if isinstance(after, Analysing | Planning | Preparing) else ""
+    # A better analysis leads to checkpoint 1 without a working state before it.
+    because = plain(after.because) if isinstance(after, Analysing | ReviewingAnalysis | Planning | Preparing) else ""
     return f"Outdated: {because or 'a newer card follows'}"
+
+
+def accepted_risks(before: State | None, verdict: Verdict | None) -> str:
+    """What the yes to a plan accepted with it, to follow its outcome: "; accepted 2 risks: ..."."""
+    if not isinstance(before, ReviewingPlan) or verdict is None or verdict.verb is not Verb.APPROVED:
+        return ""
+    return f"; accepted {risks_in_words(before.plan.risks)}" if before.plan.risks else ""
+
+
+def risks_in_words(codes: Sequence[str]) -> str:
+    """Risks by what they are called: "2 risks: unaligned groups, unknown scheme"."""
+    named = some((code.replace("_", " ") for code in codes), _RISKS, 60)
+    return f"{amounts.count(len(codes), 'risk')}: {named}"
 
 
 def within(patience: timedelta | None) -> str:

@@ -7,26 +7,33 @@ from bot.cards.blocks import because_notes, fields, make_card, note, notes, para
 from bot.cards.buttons import Buttons
 from bot.cards.card import Block, Card, Tone
 from bot.cards.changes import value_in_words
+from bot.cards.estimates import estimate_fields
+from bot.cards.matches import algorithm_configs, layer_matches, unmatched
+from bot.cards.outcome import risks_in_words
 from bot.cards.output import output_in_words
 from bot.cards.texts import last_part, line, plain
-from bot.conversation.state import ReviewingPlan
-from schemas.artifacts.plan import Decision, Estimates, QuantPlan, Severity
+from bot.conversation.state import ExactList, ReviewingPlan
+from schemas.artifacts.plan import Decision, QuantPlan, Severity
 from schemas.digest import short
 
 FILE = "quant_plan.json"
 """The name under which the whole document is attached."""
 
 _ROWS = 40
+_SHOWN_APART = {"model", "decisions", "layer_matches", "algorithm_configs", "findings", "risks", "estimates"}
 
 
 def plan_card(conversation: int, state: ReviewingPlan, plan: QuantPlan) -> Card:
-    """The decision table, findings and estimates. A plan that cannot run has no Approve button and says why."""
+    """The decision table, what its patterns match, findings, estimates, and the risks that a yes accepts. A plan that
+    cannot run has no Approve button and says why."""
     buttons = Buttons.of(conversation, state)
     blocked = tuple(finding.message for finding in plan.blocked_by) or state.plan.blocked_by
     offered = () if blocked else (buttons.approve(),)
     name = last_part(plan.model.model_path)
     scheme = line(plan.global_scheme, 60)
+    exact = state.analysis.confirmed
     found = [note(finding.severity, finding.message, finding.hint) for finding in plan.findings]
+    found += [*unmatched(plan), *(note(Severity.WARNS, risk) for risk in (exact.risks if exact else ()))]
     return make_card(
         f"Quantization plan: {name} to {scheme}",
         Tone.WAITING,
@@ -34,23 +41,16 @@ def plan_card(conversation: int, state: ReviewingPlan, plan: QuantPlan) -> Card:
             *because_notes(state.because),
             *_refusal(blocked),
             _decisions(plan),
+            *layer_matches(plan),
+            *algorithm_configs(plan),
             *notes("What is known about this plan", found),
-            _estimates(state, plan.estimates),
+            _needs(state, plan, exact),
+            *_accepted(plan, blocked),
             paragraph(_question(blocked)),
         ],
         f"Plan for {name}: {_essence(plan)}. {_call(blocked)}",
         buttons=(*offered, buttons.edit(), buttons.cancel()),
     )
-
-
-def estimated_size(estimates: Estimates) -> str | None:
-    """The output beside the original; None when nothing was predicted."""
-    output, source = estimates.output_bytes, estimates.source_bytes
-    if output is None:
-        return None
-    if not source:
-        return amounts.size(output)
-    return f"{amounts.size(output)}, {amounts.share(output / source)} of the original's {amounts.size(source)}"
 
 
 def _refusal(blocked: tuple[str, ...]) -> tuple[Block, ...]:
@@ -78,22 +78,26 @@ def _decisions(plan: QuantPlan) -> Block:
 
 def _bare(plan: QuantPlan) -> list[Decision]:
     """The rows of a plan that gives no reasons, so that nothing of what is approved is left unsaid."""
-    whole = plan.model_dump(mode="json", exclude={"model", "decisions", "findings", "estimates"})
+    whole = plan.model_dump(mode="json", exclude=_SHOWN_APART)
     return [Decision(decision=name, value=value, reason="", source="default") for name, value in whole.items()]
 
 
-def _estimates(state: ReviewingPlan, estimates: Estimates) -> Block:
-    needed, free = estimates.disk_bytes_needed, estimates.disk_bytes_free
-    disk = None
-    if needed is not None:
-        disk = f"needs {amounts.size(needed)}, {amounts.size(free)} free" if free is not None else amounts.size(needed)
+def _needs(state: ReviewingPlan, plan: QuantPlan, exact: ExactList | None) -> Block:
+    layers = amounts.count(exact.linear_layers, "linear layer") if exact else ""
     return fields(
-        ("Expected output", estimated_size(estimates) or "not predicted"),
-        ("Disk", disk),
+        *estimate_fields(plan.estimates),
+        ("Exact list of layers", f"{layers}, as analysed" if exact else None),
         ("Runner", state.request.runner),
         ("Output folder", output_in_words(state.request, state.analysis)),
         ("Revision of this plan", f"{state.plan.number}, digest {short(state.plan.digest)}"),
     )
+
+
+def _accepted(plan: QuantPlan, blocked: tuple[str, ...]) -> tuple[Block, ...]:
+    """What a yes accepts, beside the plan itself."""
+    if blocked or not plan.risks:
+        return ()
+    return (paragraph(f"Approving accepts {risks_in_words(plan.risks)}."),)
 
 
 def _essence(plan: QuantPlan) -> str:

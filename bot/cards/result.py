@@ -6,6 +6,7 @@ from bot.cards import amounts
 from bot.cards.blocks import fields, make_card, note, notes, paragraph, table
 from bot.cards.buttons import Buttons
 from bot.cards.card import Block, Card, Note, Tone
+from bot.cards.estimates import predicted_and_actual
 from bot.cards.run import took
 from bot.cards.texts import last_part, line, plain, some
 from bot.conversation.person import Person
@@ -62,10 +63,10 @@ def _report(run: Run, report: ValidationReport, plan: QuantPlan | None) -> list[
         paragraph(report.summary),
         *notes("Before you accept it", _doubts(report)),
         _numbers(report),
+        *(predicted_and_actual(plan.estimates, report) if plan else ()),
         fields(
             ("Output folder", report.output_dir or run.output_dir),
             ("Format", _format(report, plan)),
-            ("Predicted size", _prediction(report, plan)),
             ("Took", took(run)),
             ("Run", run.id),
         ),
@@ -101,16 +102,6 @@ def _format(report: ValidationReport, plan: QuantPlan | None) -> str | None:
         export = "hf_format"
     dtypes = some((f"{amounts.count(one.tensors, f'{one.dtype} tensor')}" for one in report.tensors), 10)
     return ": ".join(filter(None, (_FORMATS[export] if export else "", dtypes))) or None
-
-
-def _prediction(report: ValidationReport, plan: QuantPlan | None) -> str | None:
-    predicted = plan.estimates.output_bytes if plan else None
-    if not predicted:
-        return None
-    if report.size_bytes is None:
-        return amounts.size(predicted)
-    off = amounts.change(report.size_bytes / predicted - 1)
-    return f"{amounts.size(predicted)}, it became {amounts.size(report.size_bytes)} ({off})"
 
 
 def _checks(checks: list[Check]) -> tuple[Block, ...]:

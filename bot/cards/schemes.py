@@ -1,6 +1,7 @@
-"""Quantization schemes as people choose among them: by family, each with what it does in a few words.
+"""Quantization schemes and algorithms as people choose among them: schemes by family, each with what it does.
 
-All of it is read from the installed engine's own specification, so that schemes of a later engine are sorted alike.
+The runner describes those that are known. What a later engine adds is told from its own specification, and said to be
+described by nobody.
 """
 
 from __future__ import annotations
@@ -11,7 +12,12 @@ from bot.cards.texts import line
 from schemas.catalog import Catalogue, Scheme, TensorSpec
 
 FAMILIES = ("FP8", "INT8", "INT4", "MX/FP4", "other")
-"""The families in the order in which they are offered."""
+"""The families of what the runner does not sort, in the order in which they are offered."""
+
+_FIRST = ("FP8", "INT8", "INT4", "UINT4", "OCP", "MX")
+
+NOT_DESCRIBED = "not described"
+_LABEL, _ABOUT = 75, 200  # characters
 
 _BITS = re.compile(r"(?:u?int|fp|mx)(\d+)")
 _WIDEST = 64
@@ -32,18 +38,53 @@ def family(scheme: Scheme) -> str:
 
 def label(scheme: Scheme) -> str:
     """Its name and what it does: "int4_wo_32: int4 weights, groups of 32"."""
-    stored = _stored(scheme)
-    if stored is None:
-        return line(scheme.name, 75)
-    groups = f", groups of {stored.group_size}" if stored.group_size else ""
-    activations = f", {scheme.input[0].dtype} activations" if scheme.input else ""
-    return line(f"{scheme.name}: {stored.dtype} weights{groups}{activations}", 75)
+    does = scheme.description or _specified(scheme)
+    return line(f"{scheme.name}: {does}" if does else scheme.name, _LABEL)
+
+
+def about(scheme: Scheme) -> str:
+    """What it does and what it is good for, in whole sentences."""
+    if not scheme.description:
+        told = _specified(scheme)
+        return line(f"{told} ({NOT_DESCRIBED})" if told else NOT_DESCRIBED, _ABOUT)
+    return line(f"{scheme.description}. {scheme.use_case}".strip(), _ABOUT)
+
+
+def algorithm_label(name: str, catalogue: Catalogue | None) -> str:
+    """An algorithm's name and what it does."""
+    found = catalogue.described_algorithms.get(name) if catalogue else None
+    return line(f"{name}: {found.description}" if found and found.description else name, _LABEL)
+
+
+def about_algorithm(name: str, catalogue: Catalogue | None) -> str:
+    """What an algorithm does and which schemes it suits."""
+    found = catalogue.described_algorithms.get(name) if catalogue else None
+    if found is None or not found.description:
+        return NOT_DESCRIBED
+    return line(f"{found.description}. For: {found.suits}" if found.suits else found.description, _ABOUT)
 
 
 def by_family(catalogue: Catalogue) -> list[tuple[str, Scheme]]:
-    """All schemes with their family, families in their order and schemes by name."""
-    found = ((family(scheme), scheme) for scheme in catalogue.schemes.values())
-    return sorted(found, key=lambda one: (FAMILIES.index(one[0]), _by_number(one[1].name)))
+    """All schemes with their family, the common families first; in each of them the schemes by name."""
+    found = ((line(scheme.family) or family(scheme), scheme) for scheme in catalogue.schemes.values())
+    return sorted(found, key=lambda one: (*_place(one[0]), _by_number(one[1].name)))
+
+
+def _place(group: str) -> tuple[int, str]:
+    """Where a family stands: by the word that it begins with, else by the alphabet, and what has no name last."""
+    if group.lower() == "other":
+        return len(_FIRST) + 1, ""
+    return next((place for place, word in enumerate(_FIRST) if group.startswith(word)), len(_FIRST)), group
+
+
+def _specified(scheme: Scheme) -> str:
+    """What the engine's own specification says of it."""
+    stored = _stored(scheme)
+    if stored is None:
+        return ""
+    groups = f", groups of {stored.group_size}" if stored.group_size else ""
+    activations = f", {scheme.input[0].dtype} activations" if scheme.input else ""
+    return f"{stored.dtype} weights{groups}{activations}"
 
 
 def _stored(scheme: Scheme) -> TensorSpec | None:

@@ -25,6 +25,7 @@ from bot.conversation.state import (
     Trouble,
     Working,
 )
+from schemas.artifacts.analysis import ModelAnalysis
 
 BACK_TO = {
     "analysis_changed": Stop.ANALYSIS,
@@ -89,27 +90,35 @@ def failed(state: State, stage: Stage, trouble: Trouble) -> Failed:
     )
 
 
+def analysis_revision(document: ModelAnalysis, digest: str, number: int, proposed_output: str) -> AnalysisRevision:
+    """What a conversation keeps of an analysis. One from headers alone may be followed by a better one."""
+    model, targets = document.model, document.quantization_targets
+    exact = targets.method == "modules"
+    return AnalysisRevision(
+        number=number,
+        digest=digest,
+        remote_code=model.trust_remote_code or bool(model.remote_code),
+        proposed_output=proposed_output,
+        exclude_defaults=tuple(targets.exclude_defaults),
+        exact=exact,
+        better="none" if exact else "wanted",
+    )
+
+
 def _analysed(state: Analysing, answer: Analysed) -> ReviewingAnalysis:
-    number, revisions = _counted(state, "analysis")
-    model = answer.document.model
+    number, revisions = counted(state, "analysis")
     return ReviewingAnalysis(
         request=state.request,
         requester=state.requester,
         step=state.step,
         revisions=revisions,
         because=state.because,
-        analysis=AnalysisRevision(
-            number=number,
-            digest=answer.digest,
-            remote_code=model.trust_remote_code or bool(model.remote_code),
-            proposed_output=answer.proposed_output,
-            exclude_defaults=tuple(answer.document.quantization_targets.exclude_defaults),
-        ),
+        analysis=analysis_revision(answer.document, answer.digest, number, answer.proposed_output),
     )
 
 
 def _planned(state: Planning, answer: Planned) -> ReviewingPlan:
-    number, revisions = _counted(state, "plan")
+    number, revisions = counted(state, "plan")
     plan = answer.document
     return ReviewingPlan(
         request=state.request,
@@ -125,12 +134,13 @@ def _planned(state: Planning, answer: Planned) -> ReviewingPlan:
             scheme=plan.global_scheme,
             remote_code=plan.trust_remote_code,
             blocked_by=tuple(f"{finding.message} {finding.hint}".strip() for finding in plan.blocked_by),
+            risks=tuple(plan.risks),
         ),
     )
 
 
 def _prepared(state: Preparing, answer: Prepared) -> ReviewingCommand:
-    number, revisions = _counted(state, "manifest")
+    number, revisions = counted(state, "manifest")
     return ReviewingCommand(
         request=state.request,
         requester=state.requester,
@@ -146,7 +156,7 @@ def _prepared(state: Preparing, answer: Prepared) -> ReviewingCommand:
 
 def _submitted(state: Submitting, answer: Submitted) -> Running:
     """The run, as the runner has it. Also one that has ended: its own news carry the report, and come next."""
-    _, revisions = _counted(state, "run")
+    _, revisions = counted(state, "run")
     return Running(
         request=state.request,
         requester=state.requester,
@@ -185,7 +195,7 @@ _OF = {
 }
 
 
-def _counted(state: Working, kind: str) -> tuple[int, dict[str, int]]:
+def counted(state: State, kind: str) -> tuple[int, dict[str, int]]:
     """The number of the next artifact of a kind, and the counts with it."""
     number = state.revisions.get(kind, 0) + 1
     return number, {**state.revisions, kind: number}

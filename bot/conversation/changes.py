@@ -7,7 +7,7 @@ from bot.conversation.commands import Change
 from bot.conversation.decision import Decision, Proceed, Refuse, Verb, Verdict
 from bot.conversation.policy import Facts, Policy, Right
 from bot.conversation.reached import Stop, going_back, reached
-from bot.conversation.request import Changes, Request
+from bot.conversation.request import Changes, Exclusions, Request
 from bot.conversation.sentences import refuse, standing
 from bot.conversation.state import (
     Analysing,
@@ -45,6 +45,8 @@ def change(state: State, command: Change, policy: Policy) -> Decision:
     if refusal := _against_runner(changes, policy):
         return refusal
     request = changed(state.request, changes, policy)
+    if refusal := _against_drop(state, changes):
+        return refusal
     if request == state.request:
         return refuse(
             "nothing_changed", "That is how it stands already; nothing was changed.", "Say what shall differ."
@@ -73,7 +75,8 @@ def touched(before: Request, after: Request) -> Stop:
     """The earliest step that two different requests do not share."""
     if _of_the_analysis(before) != _of_the_analysis(after):
         return Stop.ANALYSIS
-    return Stop.PLAN if before.choices != after.choices else Stop.COMMAND
+    same_plan = (before.choices, before.exclusions) == (after.choices, after.exclusions)
+    return Stop.COMMAND if same_plan else Stop.PLAN
 
 
 def _of_the_analysis(request: Request) -> tuple[object, ...]:
@@ -92,6 +95,21 @@ def unknown_runner(named: str, policy: Policy) -> Refuse:
         return refuse("no_runner", "No runner is configured.", "Name one under runners in bot.yaml.")
     known = f"Known: {', '.join(policy.runners)}."
     return refuse("unknown_runner", f"There is no runner called {named[:80]!r}.", known)
+
+
+def _against_drop(state: State, changes: Changes) -> Refuse | None:
+    """Layers cannot be taken out of a list that does not name them. Without an analysis the list is not known yet."""
+    analysis, same = reached(state).analysis, changes.model in (None, state.request.model)
+    if analysis is None or not changes.exclusions.drop or "exclude_layers" in changes.choices or not same:
+        return None
+    stands = state.request.choices_on(analysis.exclude_defaults).exclude_layers
+    excluded = analysis.exclude_defaults if stands is None else stands
+    lost = [one for one in changes.exclusions.drop if len(Exclusions(drop=(one,)).of(excluded)) == len(set(excluded))]
+    if not lost:
+        return None
+    what = f"{some(lost, _LAYERS)} {'is' if len(lost) == 1 else 'are'} not named among the excluded layers"
+    listed = f"Excluded are: {some(excluded, _LAYERS)}." if excluded else "No layers are excluded."
+    return refuse("not_excluded", f"{what}, so nothing was changed. {listed}", "Name one of them as it stands there.")
 
 
 def _proceed(state: State, command: Change, request: Request) -> Proceed:

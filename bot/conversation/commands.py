@@ -77,11 +77,17 @@ class Revise(Human):
 
 @dataclass(frozen=True)
 class Remark(Human):
-    """Words that decide nothing: a question, or nothing that was understood. `unread` are those that stopped it."""
+    """Words that decide nothing: a question, or nothing that was understood.
+
+    `unread` are the words that stopped it, and `hint` says what may be written instead. `answer` is what the
+    conversation's own documents say to a question.
+    """
 
     text: str
     is_question: bool = False
     unread: str = ""
+    hint: str = ""
+    answer: str = ""
 
 
 @dataclass(frozen=True)
@@ -139,6 +145,27 @@ class Delayed(Answer):
 
 
 @dataclass(frozen=True)
+class BetterAnalysis:
+    """The engine's own list of layers arrived: an analysis that is better than the one whose digest is `of`, which was
+    made from the headers of the weights and is `before`."""
+
+    of: str
+    at: datetime
+    before: ModelAnalysis
+    document: ModelAnalysis
+    digest: str
+
+
+@dataclass(frozen=True)
+class NoBetterAnalysis:
+    """There is no better analysis than the one whose digest is `of`, and why."""
+
+    of: str
+    at: datetime
+    trouble: Trouble
+
+
+@dataclass(frozen=True)
 class RunNews:
     """The run as the runner knows it now."""
 
@@ -187,6 +214,8 @@ Command = (
     | Submitted
     | StepFailed
     | Delayed
+    | BetterAnalysis
+    | NoBetterAnalysis
     | RunNews
     | RunSilent
     | RunMissing

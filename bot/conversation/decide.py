@@ -5,20 +5,21 @@ Pure and total: it reads no clock and no database, and every state answers every
 
 from __future__ import annotations
 
-from datetime import datetime
-
 from bot.conversation import remote_code, seen
 from bot.conversation.answers import answer
 from bot.conversation.approvals import approve, reject
+from bot.conversation.better import better, no_better
 from bot.conversation.changes import change, unknown_runner
 from bot.conversation.commands import (
     Analysed,
     Approve,
+    BetterAnalysis,
     Cancel,
     Change,
     Command,
     Delayed,
     Expire,
+    NoBetterAnalysis,
     Planned,
     Prepared,
     Reject,
@@ -45,13 +46,7 @@ from bot.conversation.wording import shortened
 _UNREAD_CHARACTERS = 80
 
 
-def begin(
-    request: Request,
-    by: Person,
-    place: Place,
-    at: datetime,  # noqa: ARG001 - whoever asks says when, as with every command; no rule looks at it yet
-    policy: Policy,
-) -> Proceed | Refuse:
+def begin(request: Request, by: Person, place: Place, policy: Policy) -> Proceed | Refuse:
     """A new conversation, or why there is none. The state's request carries the real name of its runner."""
     facts = Facts(requester=by, place=place, remote_code=remote_code.asked(request.choices))
     if reason := policy.against(by, Right.ASK, facts):
@@ -83,6 +78,10 @@ def decide(state: State, command: Command, policy: Policy) -> Decision:
             return _remark(state, command)
         case Analysed() | Planned() | Prepared() | Submitted() | StepFailed() | Delayed():
             return answer(state, command)
+        case BetterAnalysis():
+            return better(state, command)
+        case NoBetterAnalysis():
+            return no_better(state, command)
         case RunNews():
             return news(state, command)
         case RunSilent():
@@ -97,8 +96,11 @@ def _remark(state: State, command: Remark) -> Refuse | Ignore:
     """Words that decide nothing are answered with where the conversation stands and what can be said."""
     if command.by.is_bot:
         return Ignore("a bot spoke; two bots that answer each other never end")
+    if command.is_question and command.answer:
+        return refuse("question", command.answer, standing(state))
     if command.is_question:
         return refuse("question", standing(state), sayable(state))
     unread = shortened(command.unread, _UNREAD_CHARACTERS)
     what = f"I did not understand {unread!r} in this" if unread else "This was not understood"
-    return refuse("not_understood", f"{what}, and nothing was decided. {standing(state)}", sayable(state))
+    message = " ".join(part for part in (f"{what}, and nothing was decided.", command.hint, standing(state)) if part)
+    return refuse("not_understood", message, sayable(state))

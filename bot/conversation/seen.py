@@ -55,6 +55,8 @@ def against(state: State, checkpoint: Checkpoint | None, said: str, step: int = 
         return outdated(state) if said and isinstance(state, Analysing | Planning | Preparing) else not_now(state)
     if not said:
         return refuse("not_seen", "The card had not been shown yet when you said that.", _NEWEST)
+    if isinstance(state, ReviewingAnalysis) and means(said, state.analysis.improves):
+        return refuse("outdated", "The exact list of layers arrived since, in a new analysis.", _NEWEST)
     if checkpoint not in (None, asked[0]) or not means(said, asked[1]):
         return outdated(state)
     return gone(state) if step not in (0, state.step) else None

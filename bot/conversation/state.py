@@ -53,21 +53,44 @@ class Revision(Document):
     digest: str
 
 
+class ExactList(Document):
+    """The engine's own list of layers, which came once the analysis was approved and names the same targets.
+
+    `number` is the revision that holds it; `risks` are sentences of what only it found.
+    """
+
+    number: Annotated[int, Field(ge=1)]
+    linear_layers: Annotated[int, Field(ge=0)]
+    risks: tuple[str, ...] = ()
+
+
 class AnalysisRevision(Revision):
     """A model_analysis. `proposed_output` is a free folder on the runner, as the intake found it; `exclude_defaults`
-    are the layers that the engine leaves as they are unless somebody says otherwise."""
+    are the layers that the engine leaves as they are unless somebody says otherwise.
+
+    `exact` says that its layers are the engine's own. While `better` is "wanted", the runner is asked for those beside
+    everything else; `no_better` says why there are none, where people should know. `improves` is the digest of the
+    revision whose place it took before anybody approved it; `confirmed` what came later and changed nothing.
+    """
 
     remote_code: bool = False
     proposed_output: str = ""
     exclude_defaults: tuple[str, ...] = ()
+    exact: bool = False
+    better: Literal["wanted", "none"] = "none"
+    no_better: str = ""
+    improves: str = ""
+    confirmed: ExactList | None = None
 
 
 class PlanRevision(Revision):
-    """A quant_plan. `blocked_by` are the sentences of the findings that stop it."""
+    """A quant_plan. `blocked_by` are the sentences of the findings that stop it; `risks` the codes of what a yes to it
+    accepts."""
 
     scheme: str
     remote_code: bool = False
     blocked_by: tuple[str, ...] = ()
+    risks: tuple[str, ...] = ()
 
 
 class ManifestRevision(Revision):

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from pydantic import JsonValue
 
-from bot.conversation.request import Changes, Request
+from bot.conversation.request import Changes, Exclusions, Request
 
 NAMES = {
     "global_scheme": "scheme",
@@ -20,6 +20,16 @@ NAMES = {
     "entry_point": "entry point",
     "trust_remote_code": "the model's own code",
     "output_dir": "output folder",
+    "write_algorithm_config": "written algorithm configuration",
+    "attention_dtype": "attention math",
+    "data_type": "data type",
+    "multi_gpu": "several GPUs",
+    "file2file_quantization": "file to file",
+    "num_eval_data": "evaluation samples",
+    "evaluation_dataset": "evaluation dataset",
+    "tasks": "evaluation tasks",
+    "template_file": "template file",
+    "tensor_parallel": "tensor parallel",
 }
 """Fields whose name for people is another than for programs."""
 
@@ -28,12 +38,17 @@ _MOST, _LONGEST = 12, 300  # items of a list, characters of a value
 
 def changes_in_words(changes: Changes) -> str:
     """All changes in one line; empty when nothing is changed."""
-    return ", ".join(_named(name, value) for name, value in changes.flat().items())
+    told = [_named(name, value) for name, value in changes.flat().items() if name not in changes.relative]
+    told += _exclusions(changes.exclusions)
+    told += [_layer_scheme(pattern, name) for pattern, name in changes.layer_schemes.items()]
+    told += [f"without {name}" for name in changes.without_algorithms]
+    return ", ".join(told)
 
 
 def request_in_words(request: Request) -> str:
     """What was asked for so far beside the model, in one line; empty when only the model was named."""
-    return ", ".join(_named(name, value) for name, value in request.choices.items())
+    told = [_named(name, value) for name, value in request.choices.items()]
+    return ", ".join([*told, *_exclusions(request.exclusions)])
 
 
 def value_in_words(value: JsonValue, at_most: int = _MOST) -> str:
@@ -66,7 +81,18 @@ def shortened(text: str, longest: int) -> str:
 def _named(name: str, value: JsonValue) -> str:
     if name == "calibration" and isinstance(value, dict):
         return f"calibration: {_calibration(value) or 'as usual'}"
+    if name == "exclude_layers" and value is None:
+        return "excluded layers: the engine's defaults"
     return f"{NAMES.get(name, name)} {value_in_words(value)}"
+
+
+def _exclusions(relative: Exclusions) -> list[str]:
+    told = [f"also excluded: {some(relative.add, _MOST)}"] if relative.add else []
+    return [*told, f"no longer excluded: {some(relative.drop, _MOST)}"] if relative.drop else told
+
+
+def _layer_scheme(pattern: str, name: str | None) -> str:
+    return f"{pattern} = {name}" if name else f"no scheme of its own for {pattern}"
 
 
 def _calibration(said: dict[str, JsonValue]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from bot.conversation import remote_code
+from bot.conversation.better import improvable
 from bot.conversation.state import Analysing, Failed, Planning, Preparing, Running, State, Submitting
 from schemas.runs import RunState
 
@@ -54,6 +55,19 @@ class Watch:
     cancel: bool
 
 
+@dataclass(frozen=True, kw_only=True)
+class AskBetterAnalysis:
+    """Ask for the engine's own list of layers, beside everything else. `of` is the digest of the analysis that it would
+    improve, and `number` its revision."""
+
+    runner: str
+    of: str
+    number: int
+    model: str
+    revision: str | None
+    trust_remote_code: bool
+
+
 Task = AskIntake | AskPlan | AskManifest | Submit | Watch
 
 
@@ -82,3 +96,18 @@ def work(state: State) -> Task | None:
             return Watch(runner=request.runner, run=state.run.id, cancel=False)
         case _:
             return None
+
+
+def background(state: State) -> AskBetterAnalysis | None:
+    """What a runner is asked beside that, while nobody waits for it; None where there is nothing to improve."""
+    known, request = improvable(state), state.request
+    if known is None:
+        return None
+    return AskBetterAnalysis(
+        runner=request.runner,
+        of=known.digest,
+        number=known.number,
+        model=request.model,
+        revision=request.revision,
+        trust_remote_code=remote_code.asked(request.choices),
+    )

@@ -16,7 +16,7 @@ from bot.cards.drawing import Documents, draw
 from bot.cards.texts import line
 from bot.clock import Clock
 from bot.conversation.approvals import who_may_run
-from bot.conversation.commands import Analysed, Command, Human, Planned, Prepared, RunNews
+from bot.conversation.commands import Analysed, BetterAnalysis, Command, Human, Planned, Prepared, RunNews
 from bot.conversation.decide import begin, decide
 from bot.conversation.decision import Ignore, Proceed, Refuse
 from bot.conversation.policy import Policy
@@ -26,6 +26,7 @@ from bot.conversation.words.understand import Intent, Understood, understand
 from bot.conversation.words.vocabulary import Vocabulary
 from bot.errors import OutputTaken, RowUnreadable, StoreError
 from bot.platforms.contract import Clicked, Edited, Event, Platform, Receipt, Said
+from bot.service.explaining import Offers, answered, nothing_known
 from bot.service.output_folder import output_taken
 from bot.service.pause import pause
 from bot.service.reading import command_of, where
@@ -70,12 +71,14 @@ class Core:
         clock: Clock,
         vocabulary: Callable[[], Vocabulary],
         patience: timedelta | None = None,
+        offers: Offers = nothing_known,
     ) -> None:
         self._store = store
         self._patience = patience
         self._policy = policy
         self._clock = clock
         self._vocabulary = vocabulary
+        self._offers = offers
         self._work = asyncio.Event()
         self._moved: list[Callable[[Conversation], None]] = []
         self._platforms: dict[str, Platform] = {}
@@ -150,6 +153,7 @@ class Core:
             if command is None:
                 acted = _Acted(Outcome(verdict="ignored"), conversation)
             else:
+                command = answered(command, unit, conversation, self._offers)
                 acted = self._decide(unit, conversation, command, stored.id, now)
         spoken_of = acted.conversation or conversation
         unit.settle(stored.id, acted.outcome, spoken_of.id if spoken_of else None, now)
@@ -163,7 +167,7 @@ class Core:
         if understood.intent is not Intent.REQUEST or changes.model is None:
             return _Acted(Outcome(verdict="refused", text=_no_request(understood)))
         request = Request(text=event.what.text[:2000], model=changes.model).changed(changes)
-        match begin(request, event.person, event.place, event.at, self._policy):
+        match begin(request, event.person, event.place, self._policy):
             case Refuse(trouble=trouble):
                 return _Acted(Outcome(verdict="refused", text=trouble.sentence()))
             case Proceed(state=state):
@@ -201,7 +205,7 @@ class Core:
         now: datetime,
     ) -> Conversation:
         moved = unit.save(conversation.id, decision.state, conversation.version, now)
-        for kind, document in _artifacts(command):
+        for kind, document in _artifacts(command, conversation.state, decision.state):
             unit.add_artifact(moved.id, kind, decision.state.revisions[_COUNTED[kind]], digest(document), document, now)
         if decision.verdict is not None:
             place = command.where if isinstance(command, Human) else where(conversation.place)
@@ -267,7 +271,8 @@ def _no_request(understood: Understood) -> str:
     """Why nothing was begun, and how it is asked."""
     example = "Ask as in: quantize Qwen/Qwen3-8B to fp8."
     if understood.unread:
-        return f"I did not understand {line(understood.unread, 80)!r} in this, so nothing was begun. {example}"
+        what = f"I did not understand {line(understood.unread, 80)!r} in this, so nothing was begun."
+        return " ".join(part for part in (what, line(understood.hint), example) if part)
     return NO_MODEL
 
 
@@ -293,10 +298,12 @@ def _meant(unit: Unit, event: Event) -> Conversation | None:
             return unit.conversation_at(event.place) if event.place.thread else None
 
 
-def _artifacts(command: Command) -> list[tuple[str, BaseModel]]:
+def _artifacts(command: Command, before: State, after: State) -> list[tuple[str, BaseModel]]:
     """The documents that a command brings, by kind."""
     match command:
         case Analysed(document=document):
+            return [("analysis", document)]
+        case BetterAnalysis(document=document) if before.revisions != after.revisions:
             return [("analysis", document)]
         case Planned(document=document):
             return [("plan", document)]

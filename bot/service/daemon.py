@@ -24,6 +24,7 @@ from bot.service.runner_watch import RunnerWatch
 from bot.service.worker import Worker
 from bot.settings import BotSettings
 from bot.store.store import Store
+from schemas.api import Capabilities
 
 log = logging.getLogger(__name__)
 
@@ -59,7 +60,11 @@ async def wired(settings: BotSettings, clock: Clock | None = None) -> AsyncItera
             return words.model_copy(update={"runners": frozenset(settings.runner_names)})
 
         patience = timedelta(days=settings.approvals.expire_after_days)
-        core = Core(store, policy_of(settings), clock, vocabulary, patience)
+
+        def offers(runner: str) -> Capabilities | None:
+            return next((client.known_capabilities for client in runners if client.name == runner), None)
+
+        core = Core(store, policy_of(settings), clock, vocabulary, patience, offers)
         worker = Worker(store, runners, clock, core.answer)
         core.on_move(worker.consider)
         yield Bot(settings, store, core, worker, runners, clock)

@@ -78,10 +78,12 @@ class Outbox:
 
     async def _begin(self) -> int:
         """Begin what is due, but for messages that were drawn a moment ago; how many deliveries."""
+        # What ends while this looks may have been delivered since: of it the next look knows better.
+        busy = set(self._under_way)
         due = await self._store.read(lambda reader: reader.due(self._platform.name, self._clock.now(), _AT_ONCE))
         by_conversation: dict[int, list[Delivery]] = {}
         for delivery in due:
-            if delivery.shown.conversation not in self._under_way and self._rests(delivery) <= 0:
+            if delivery.shown.conversation not in busy and self._rests(delivery) <= 0:
                 by_conversation.setdefault(delivery.shown.conversation, []).append(delivery)
         for conversation, deliveries in by_conversation.items():
             task = asyncio.create_task(self._in_order(deliveries))

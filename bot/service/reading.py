@@ -72,4 +72,4 @@ def _words(event: Event, text: str, state: State, seen: str, vocabulary: Vocabul
                     return Revise(*actor)
                 case None:
                     is_question = intent is Intent.QUESTION
-                    return Remark(*actor, text[:_LONGEST_REMARK], is_question, understood.unread)
+                    return Remark(*actor, text[:_LONGEST_REMARK], is_question, understood.unread, understood.hint)

@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Hashable
+from collections.abc import Coroutine, Hashable
+from enum import StrEnum
 from typing import Any, TypeVar
 
 from pydantic import BaseModel
@@ -28,8 +29,9 @@ from bot.conversation.commands import (
     Submitted,
 )
 from bot.conversation.state import Preparing, State, Submitting
-from bot.conversation.work import AskIntake, AskManifest, AskPlan, Submit, Task, Watch, work
+from bot.conversation.work import AskIntake, AskManifest, AskPlan, Submit, Task, Watch, background, work
 from bot.errors import BotError, NotFound, OutputTaken, RunnerAway, RunnerError, RunnerForeign, StoreError
+from bot.service.better_analyses import BetterAnalyses
 from bot.service.output_folder import candidates, output_taken
 from bot.service.pause import Backoff, pause
 from bot.service.run_followers import FIRST_SECONDS, MOST_SECONDS, UNKNOWN_RUN, Hear, RunFollowers, trouble
@@ -51,21 +53,31 @@ Kept = TypeVar("Kept", bound=BaseModel)
 _ENDS_A_CANCEL = UNKNOWN_RUN | {"already_ended"}
 
 
+class _Kind(StrEnum):
+    """What a conversation may have going on at the same time."""
+
+    STEP = "step"  # what its state waits for
+    BESIDE = "beside"  # what nobody waits for
+
+
 class Worker:
-    """One task for each conversation that waits for a runner, and one for each run that has to be cancelled."""
+    """For each conversation one task that asks what its state waits for, or cancels its run, and one beside."""
 
     def __init__(self, store: Store, runners: Runners, clock: Clock, hear: Hear) -> None:
         self._store = store
         self._runners = runners
         self._clock = clock
         self._hear = hear
-        self._tasks: dict[int, tuple[Hashable, asyncio.Task[None]]] = {}
+        self._tasks: dict[tuple[int, _Kind], tuple[Hashable, asyncio.Task[None]]] = {}
         self._back: dict[str, asyncio.Event] = {}
+        self._versions: dict[int, int] = {}
+        self._better = BetterAnalyses(store, runners, clock, hear, self._comes_back)
         self.followers = RunFollowers(runners, clock, hear)
 
     async def resume(self) -> None:
         """Go on with everything that an earlier process left."""
-        for conversation in await self._store.read(lambda reader: reader.working()):
+        left = await self._store.read(lambda reader: [*reader.working(), *reader.asking()])
+        for conversation in left:
             self.consider(conversation)
 
     async def stop(self) -> None:
@@ -81,35 +93,55 @@ class Worker:
 
     def consider(self, conversation: Conversation) -> None:
         """Do what the conversation's state asks for, and stop what an earlier state asked for."""
-        task = work(conversation.state)
+        # People and two tasks move a conversation: what is told late must not stop what came of something newer.
+        if conversation.version < self._versions.get(conversation.id, 0):
+            return
+        self._versions[conversation.id] = conversation.version
+        task, beside = work(conversation.state), background(conversation.state)
         self.followers.follow(conversation.id, task)
-        wanted: Hashable = None if task is None or (isinstance(task, Watch) and not task.cancel) else task
-        current = self._tasks.get(conversation.id)
-        if current is not None:
-            if current[0] == wanted:
-                return
-            del self._tasks[conversation.id]
-            # A task may be hearing its own answer just now: that moves the conversation, and has to come to its end.
-            if current[1] is not asyncio.current_task():
-                current[1].cancel()
-        if wanted is not None and task is not None:
-            running = asyncio.create_task(self._until_answered(conversation, task))
-            self._tasks[conversation.id] = (wanted, running)
-            running.add_done_callback(lambda done: self._forget(conversation.id, done))
+        if task is not None and not (isinstance(task, Watch) and not task.cancel):
+            self._keep(conversation.id, _Kind.STEP, task, self._until_answered(conversation, task))
+        else:
+            self._end(conversation.id, _Kind.STEP)
+        if beside is not None:
+            self._keep(conversation.id, _Kind.BESIDE, beside, self._better.until_answered(conversation.id, beside))
+        else:
+            self._end(conversation.id, _Kind.BESIDE)
 
-    def _forget(self, conversation: int, done: asyncio.Task[None]) -> None:
-        current = self._tasks.get(conversation)
+    def _keep(self, conversation: int, kind: _Kind, wanted: Hashable, doing: Coroutine[Any, Any, None]) -> None:
+        """Let a task be under way that does what is wanted: the one that does, or a new one."""
+        current = self._tasks.get((conversation, kind))
+        if current is not None and current[0] == wanted:
+            doing.close()
+            return
+        self._end(conversation, kind)
+        running = asyncio.create_task(doing)
+        self._tasks[conversation, kind] = (wanted, running)
+        running.add_done_callback(lambda done: self._forget(conversation, kind, done))
+
+    def _end(self, conversation: int, kind: _Kind) -> None:
+        current = self._tasks.pop((conversation, kind), None)
+        # A task may be hearing its own answer just now: that moves the conversation, and has to come to its end.
+        if current is not None and current[1] is not asyncio.current_task():
+            current[1].cancel()
+
+    def _forget(self, conversation: int, kind: _Kind, done: asyncio.Task[None]) -> None:
+        current = self._tasks.get((conversation, kind))
         if current is not None and current[1] is done:
-            del self._tasks[conversation]
+            del self._tasks[conversation, kind]
         if not done.cancelled() and (error := done.exception()) is not None:
             log.critical("the work for conversation %s fell", conversation, exc_info=error)
+
+    def _comes_back(self, runner: str) -> asyncio.Event:
+        """What is set when a runner is there again."""
+        return self._back.setdefault(runner, asyncio.Event())
 
     async def _until_answered(self, conversation: Conversation, task: Task) -> None:
         """Ask until there is an answer. A runner that is away is asked again; people see why it takes longer."""
         backoff = Backoff(FIRST_SECONDS, MOST_SECONDS)
         while True:
             # Taken before the attempt: a runner that comes back during it wakes this task all the same.
-            back = self._back.setdefault(task.runner, asyncio.Event())
+            back = self._comes_back(task.runner)
             if await self._attempt(conversation, task):
                 return
             if await pause(backoff.seconds(), back):
@@ -160,7 +192,8 @@ class Worker:
                 return await self._intake(client, task, state)
             case AskPlan():
                 analysis = await self._kept(conversation, "analysis", ModelAnalysis)
-                plan = await client.plan(PlanRequest(model_analysis=analysis, request=state.request.plan_choices))
+                choices = state.request.choices_on(analysis.quantization_targets.exclude_defaults)
+                plan = await client.plan(PlanRequest(model_analysis=analysis, request=choices))
                 return Planned(task.step, self._clock.now(), plan.quant_plan, plan.digest)
             case AskManifest():
                 return await self._manifest(client, task, conversation)

@@ -21,6 +21,8 @@ from bot.store.transaction import Changing, Transaction
 _ASKED_LETTERS = 300
 # In these a runner was asked something, or has the run: a new process has to go on with them.
 _WORKING = ("analysing", "planning", "preparing", "submitting", "running")
+# In these a person is asked, and nothing was handed over yet.
+_ASKING = ("reviewing_analysis", "reviewing_plan", "reviewing_command")
 # In these a command that writes to the folder is offered, handed over or running.
 _HOLDING = ("reviewing_command", "submitting", "running")
 _ANY_STATE: TypeAdapter[Any] = STATES
@@ -52,6 +54,12 @@ class Conversations(Transaction):
         """
         with_a_run = and_(ConversationRow.kind == "failed", ConversationRow.run.is_not(None))
         return self._all(or_(ConversationRow.kind.in_(_WORKING), with_a_run), order=ConversationRow.id)
+
+    def asking(self) -> list[Conversation]:
+        """Conversations that wait for a person before anything was handed over, the oldest first: a runner may be asked
+        something beside. Those whose state this release cannot read are left out.
+        """
+        return self._all(ConversationRow.kind.in_(_ASKING), order=ConversationRow.id)
 
     def overdue(self, before: datetime, kinds: Sequence[str]) -> list[Conversation]:
         """Conversations that have been in one of these kinds of state since before, the longest first.

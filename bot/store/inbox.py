@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from pydantic import TypeAdapter
-from sqlalchemy import ColumnElement, select
+from sqlalchemy import select
 from sqlalchemy.dialects.sqlite import insert
 
 from bot.conversation.state import asked_at
@@ -26,8 +26,9 @@ class Inbox(Transaction):
     """Reads events."""
 
     def event(self, inbox_id: int) -> StoredEvent | None:
-        """The event of this inbox row."""
-        return next(iter(self._events(InboxRow.id == inbox_id)), None)
+        """The event of this inbox row. Raises RowUnreadable."""
+        row = self._session.get(InboxRow, inbox_id)
+        return _as_read(row) if row is not None else None
 
     def waiting_events(self, limit: int) -> list[StoredEvent]:
         """Events that were not acted upon yet, in the order in which they came in.
@@ -46,12 +47,11 @@ class Inbox(Transaction):
         return unread.others(fetch, lambda row: (row.id, 0), _as_read)
 
     def events_of(self, conversation: int) -> list[StoredEvent]:
-        """All events of a conversation, in the order in which they came in."""
-        return self._events(InboxRow.conversation_id == conversation)
-
-    def _events(self, where: ColumnElement[bool]) -> list[StoredEvent]:
-        rows = self._session.scalars(select(InboxRow).where(where).order_by(InboxRow.id))
-        return [_as_read(row) for row in rows]
+        """All events of a conversation, in the order in which they came in, but for those that this release cannot
+        read."""
+        statement = select(InboxRow).where(InboxRow.conversation_id == conversation).order_by(InboxRow.id)
+        unread = unreadable(self._session, InboxRow.__tablename__)
+        return unread.others(lambda: self._session.scalars(statement), lambda row: (row.id, 0), _as_read)
 
 
 class ChangingInbox(Inbox, Conversations, Changing):

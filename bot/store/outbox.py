@@ -34,11 +34,14 @@ class Outbox(Transaction):
         return _as_read(row) if row is not None else None
 
     def shown_in(self, conversation: int) -> list[tuple[int, Shown]]:
-        """All messages of a conversation in their order; with each the newest event when it was first wanted."""
-        rows = self._session.scalars(
-            select(OutboxRow).where(OutboxRow.conversation_id == conversation).order_by(OutboxRow.id)
+        """All messages of a conversation in their order; with each the newest event when it was first wanted. Those
+        that this release cannot read are left out."""
+        statement = select(OutboxRow).where(OutboxRow.conversation_id == conversation).order_by(OutboxRow.id)
+        return self._unreadable().others(
+            lambda: self._session.scalars(statement),
+            lambda row: (row.id, row.wanted),
+            lambda row: (row.after_event, _as_read(row)),
         )
-        return [(row.after_event, _as_read(row)) for row in rows]
 
     def due(self, platform: str, at: datetime, limit: int) -> list[Delivery]:
         """What a platform has to show now: by conversation, then in the order of the messages.

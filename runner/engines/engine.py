@@ -66,7 +66,15 @@ class Exit(Written):
     seconds: float = Field(description="From the start until nothing of the run was left, by the monotonic clock.")
     stragglers: int = Field(0, description="Processes that outlived the command and had to be ended.")
     max_rss_bytes: int = Field(0, description="Resident memory of the largest single process at its peak.")
+    tree_rss_bytes: int = Field(
+        0, description="Resident memory of all processes together, at the most that a look every few seconds saw."
+    )
     cpu_seconds: float = Field(0.0, description="User and system time of all processes of the run.")
+
+    @property
+    def peak_memory_bytes(self) -> int | None:
+        """The most main memory that the run is known to have held; None where nothing of it ran."""
+        return max(self.max_rss_bytes, self.tree_rss_bytes) or None
 
     @property
     def timed_out(self) -> bool:

@@ -13,7 +13,7 @@ import json
 import os
 import tempfile
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 
 import runner
-from runner.errors import Broken, RunnerError
+from runner.errors import Broken, Refused, RunnerError
 from runner.host.child import ChildResult, probe_environment, run_child, with_programs_of
 from runner.host.interpreter_facts import InterpreterFacts, read_algorithm_configs, read_catalogue
 from runner.host.kernel_cache import remove_left_locks
@@ -30,6 +30,8 @@ from schemas.catalog import Catalogue
 FRESH_SECONDS = 30.0
 _QUICK_PROBE_SECONDS = 60.0
 _PTQ = Path(runner.__file__).resolve().parent / "ptq"
+_LONGEST_MODULES = 16_000_000
+_MODEL_NOT_MADE = 1  # exit status of the module probe
 _NEEDED = {"amd-quark": "amd-quark", "torch": "torch", "transformers": "'transformers>5'"}
 
 Answer = TypeVar("Answer")
@@ -40,7 +42,7 @@ class Interpreter:
 
     `cache_dir` keeps catalogues; it may be emptied at any time. `timeout_seconds` is the limit for the slow probe.
     Errors are Broken: interpreter_missing, interpreter_broken, quark_missing, torch_missing, transformers_missing,
-    engine_broken, probe_timeout.
+    engine_broken, probe_timeout. Probes that import the engine run one after the other: each takes 0.6 GB.
     """
 
     def __init__(
@@ -57,6 +59,8 @@ class Interpreter:
         self._timeout = timeout_seconds
         self._environment_probe = probes / "environment_probe.py"
         self._catalogue_probe = probes / "catalogue_probe.py"
+        self._module_probe = probes / "module_probe.py"
+        self._one_engine = asyncio.Lock()
         self._clock = clock
         self._running: dict[str, asyncio.Task[Any]] = {}
         self._facts: tuple[float, InterpreterFacts] | None = None
@@ -99,6 +103,30 @@ class Interpreter:
         """Model type -> algorithm -> the engine's built-in configuration, as `--quant_algo_config_file` takes it."""
         facts = await self.facts()
         return read_algorithm_configs(await self._documented(facts, self._key(facts)))
+
+    async def modules(self, files: Mapping[str, bytes], *, trust_remote_code: bool) -> Any:
+        """The module probe's document of a model that has these files: config.json, and its code where that is run.
+
+        Not kept here, but concurrent callers with the same files share one probe. Raises Refused [modules_not_built]
+        where the engine cannot make the model.
+        """
+        facts = await self.facts()
+        self._check_packages(facts)
+        key = self.modules_key(files, facts, trust_remote_code=trust_remote_code)
+        return await self._shared(
+            f"modules {key}", lambda: self._probe_modules(files, facts, trust_remote_code=trust_remote_code)
+        )
+
+    def modules_key(self, files: Mapping[str, bytes], facts: InterpreterFacts, *, trust_remote_code: bool) -> str:
+        """What the document of `modules` depends on, as a short digest."""
+        try:
+            probe = self._module_probe.read_bytes()
+        except OSError:
+            probe = b""
+        digests = {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
+        versions = {"python": facts.python, **{name: facts.packages.get(name) for name in sorted(_NEEDED)}}
+        parts = [digests, versions, hashlib.sha256(probe).hexdigest(), trust_remote_code]
+        return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:32]
 
     async def _shared(self, kind: str, probe: Callable[[], Awaitable[Answer]]) -> Answer:
         """Run a probe, or join the one of that kind that runs. A cancelled caller does not stop it for the others."""
@@ -165,8 +193,7 @@ class Interpreter:
     async def _probe_catalogue(self, facts: InterpreterFacts, key: str) -> dict[str, Any]:
         with tempfile.TemporaryDirectory(prefix="catalogue-", ignore_cleanup_errors=True) as folder:
             output = Path(folder) / "catalogue.json"
-            await asyncio.to_thread(remove_left_locks)  # the import would wait for them for ever
-            result = await self._run(self._catalogue_probe, ["--output", str(output)], self._timeout)
+            result = await self._run_engine(self._catalogue_probe, ["--output", str(output)])
             if result.status != 0:
                 raise Broken(
                     "engine_broken",
@@ -181,6 +208,40 @@ class Interpreter:
         await asyncio.to_thread(self._to_disk, key, document)
         kept: dict[str, Any] = document
         return kept
+
+    async def _probe_modules(
+        self, files: Mapping[str, bytes], facts: InterpreterFacts, *, trust_remote_code: bool
+    ) -> Any:
+        with tempfile.TemporaryDirectory(prefix="modules-", ignore_cleanup_errors=True) as folder:
+            model, output = Path(folder) / "model", Path(folder) / "modules.json"
+            await asyncio.to_thread(_write_all, model, files)
+            trust = ["--trust_remote_code"] if trust_remote_code else []
+            arguments = ["--model_dir", str(model), "--output", str(output), *trust]
+            result = await self._run_engine(self._module_probe, arguments)
+            if result.status == _MODEL_NOT_MADE:
+                raise Refused(
+                    "modules_not_built",
+                    f"amd-quark {facts.quark} cannot say which modules this model has: {_ending(result)}",
+                    "The analysis by headers stands; see whether config.json fits the installed transformers "
+                    f"{facts.transformers}.",
+                )
+            if result.status != 0:
+                raise Broken(
+                    "engine_broken",
+                    f"amd-quark {facts.quark} in {self.python} could not list the model's modules: {_ending(result)}",
+                    f"See what `{self.python} -c 'import quark.torch'` says, and repair that installation.",
+                )
+            try:
+                content = output.read_bytes() if output.stat().st_size <= _LONGEST_MODULES else b""
+                return json.loads(content)
+            except (OSError, ValueError, RecursionError):
+                return None  # whoever asked says that it is no list of modules
+
+    async def _run_engine(self, probe: Path, arguments: list[str]) -> ChildResult:
+        """Run a probe that imports the engine, when no other does."""
+        async with self._one_engine:
+            await asyncio.to_thread(remove_left_locks)  # the import would wait for them for ever
+            return await self._run(probe, arguments, self._timeout)
 
     def _read(self, document: Any, facts: InterpreterFacts) -> Catalogue:
         try:
@@ -256,6 +317,12 @@ class Interpreter:
 
 async def _awaited(probe: Callable[[], Awaitable[Answer]]) -> Answer:
     return await probe()
+
+
+def _write_all(folder: Path, files: Mapping[str, bytes]) -> None:
+    for name, content in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(content)
 
 
 def _ending(result: ChildResult) -> str:

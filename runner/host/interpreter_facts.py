@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
+from runner.host import descriptions
 from runner.host.accelerators import TorchWitness
 from schemas.catalog import Catalogue, Scheme, Template, TensorSpec, Versions
 
@@ -34,6 +35,7 @@ class InterpreterFacts(BaseModel):
     quark_cli: str | None = None
     ninja: bool = False
     compiler: str | None = None
+    python_headers: bool | None = None
 
     @property
     def torch(self) -> str | None:
@@ -71,7 +73,8 @@ def read_catalogue(document: Mapping[str, Any], versions: Versions) -> Catalogue
     """The catalogue from the catalogue probe's document.
 
     The versions come from the installed packages' metadata, as everywhere else, so that two documents never differ in
-    how they spell one installation. Raises ValueError, TypeError, KeyError or AttributeError for another document.
+    how they spell one installation. The words for schemes and algorithms are our own. Raises ValueError, TypeError,
+    KeyError or AttributeError for another document.
     """
     return Catalogue(
         versions=versions,
@@ -79,6 +82,9 @@ def read_catalogue(document: Mapping[str, Any], versions: Versions) -> Catalogue
         kv_cache_schemes=document["kv_cache_schemes"],
         attention_schemes=document.get("attention_schemes", []),
         algorithms=document["algorithms"],
+        described_algorithms={
+            name: words for name in document["algorithms"] if (words := descriptions.of_algorithm(name)) is not None
+        },
         templates={
             name: Template(
                 model_type=name,
@@ -103,11 +109,15 @@ def read_algorithm_configs(document: Mapping[str, Any]) -> dict[str, dict[str, d
 
 
 def _scheme(name: str, parts: Mapping[str, Any]) -> Scheme:
+    words = descriptions.of_scheme(name)
     return Scheme(
         name=name,
         weight=_stages(parts.get("weight")),
         input=_stages(parts.get("input")),
         output=_stages(parts.get("output")),
+        family=words.family,
+        description=words.description,
+        use_case=words.use_case,
     )
 
 

@@ -27,16 +27,26 @@ _LOOKED_AT = 500  # entries of a folder that are read to help with a wrong name
 
 @dataclass(frozen=True)
 class ModelLocation:
-    """A model folder on this host, links resolved.
+    """A model folder on this host, links resolved, or what is kept here of a model on the Hub.
 
     `source` is "ambiguous" where the asked name is a folder here and could be a Hub id as well; the folder counts.
-    `revision` is the commit of a Hub snapshot.
+    `revision` is the commit of a Hub model. Where `downloaded` is false, `path` holds its small files (config.json) and
+    the headers of its weights, and `asked` is its Hub id. `hub_token` says whose token they were asked for with.
+    `newer` is the commit that the Hub has by the same revision, where the snapshot on this host is another one.
     """
 
     path: Path
     source: ModelSource
     asked: str = ""
     revision: str | None = None
+    downloaded: bool = True
+    hub_token: str = ""
+    newer: str | None = None
+
+    @property
+    def model_path(self) -> str:
+        """How documents and commands name the model: the folder, or the Hub id of what is not on this host."""
+        return str(self.path) if self.downloaded else self.asked
 
     @property
     def name(self) -> str:
@@ -44,24 +54,41 @@ class ModelLocation:
         return self.asked.rpartition("/")[2] if self.source == "huggingface_id" else self.path.name
 
 
-def locate_model(asked: str, settings: RunnerSettings, revision: str | None = None) -> ModelLocation:
-    """Find the folder of a model and check that it may and can be read.
+def is_hub_id(name: str) -> bool:
+    """Whether a name has the form of a model's id on the Hub: OWNER/NAME."""
+    return _HUB_ID.fullmatch(name) is not None and ".." not in name and "--" not in name
+
+
+def checked_revision(revision: str | None) -> str | None:
+    """A branch, tag or commit as it was asked for. Raises BadRequest [bad_revision]."""
+    if revision is not None and not (_REVISION.fullmatch(revision) and len(revision) <= 200):
+        raise BadRequest("bad_revision", f"{ascii(revision)[:120]} is not a revision.", "Name a branch, tag or commit.")
+    return revision
+
+
+def locate_model(
+    asked: str, settings: RunnerSettings, revision: str | None = None, *, only_hub: bool = False
+) -> ModelLocation:
+    """Find the folder of a model and check that it may and can be read. `only_hub` takes the name for a Hub id.
+
+    The network is never asked: that is the affair of `runner.intake.models`.
 
     Errors, each one sentence with a hint: bad_model_name, no_model_roots, outside_roots, model_missing,
     ambiguous_model, model_is_file, model_not_reachable, model_not_readable, config_missing, hub_off,
     hub_not_downloaded, bad_revision, revision_of_folder.
     """
     name = checked_name(asked, "model", "bad_model_name")
-    if revision is not None and not _REVISION.fullmatch(revision):
-        raise BadRequest("bad_revision", f"{ascii(revision)[:120]} is not a revision.", "Name a branch, tag or commit.")
-    location = _folder(name, settings) or _snapshot(name, settings, revision)
+    checked_revision(revision)
+    location = (None if only_hub else _folder(name, settings)) or _snapshot(name, settings, revision)
     if location is None:
         raise _not_found(name, settings)
     if revision is not None and location.source != "huggingface_id":
         raise Refused(
             "revision_of_folder",
             f"{location.path} is a folder, and folders have no revision {revision}.",
-            "Leave the revision out, or name the model by its Hub id.",
+            f"Leave the revision out, or write hf://{name} for the model on the Hub."
+            if location.source == "ambiguous"
+            else "Leave the revision out, or name the model by its Hub id.",
         )
     _check_folder(location.path, settings)
     return location
@@ -113,7 +140,7 @@ def _folder(name: str, settings: RunnerSettings) -> ModelLocation | None:
         )
     if not found:
         return None
-    also_hub = settings.models.hub and _HUB_ID.fullmatch(name)
+    also_hub = settings.models.hub and is_hub_id(name)
     return ModelLocation(found[0], "ambiguous" if also_hub else "local", name)
 
 
@@ -130,7 +157,7 @@ def _beneath(name: str, roots: Iterable[Path], settings: RunnerSettings) -> Iter
 
 def _snapshot(name: str, settings: RunnerSettings, revision: str | None) -> ModelLocation | None:
     """A Hub id's snapshot in a cache of this host; None where there is none."""
-    if not _HUB_ID.fullmatch(name):
+    if not is_hub_id(name):
         return None
     for cache in model_roots(settings):
         repository = cache / f"models--{name.replace('/', '--')}"
@@ -140,7 +167,7 @@ def _snapshot(name: str, settings: RunnerSettings, revision: str | None) -> Mode
         path = resolved(repository / "snapshots" / commit)
         if root_of(path, model_roots(settings)) is None:
             raise _outside(name, path, settings)
-        if path.is_dir():
+        if (path / "config.json").exists():  # else other programs looked at some file of it, and no more
             return ModelLocation(path, "huggingface_id", name, commit)
     return None
 
@@ -163,7 +190,7 @@ def _commit(repository: Path, revision: str, *, exact: bool) -> str | None:
 
 def _not_found(name: str, settings: RunnerSettings) -> RunnerError:
     roots = settings.models.roots
-    if _HUB_ID.fullmatch(name):
+    if is_hub_id(name):
         into = f"Download it into {roots[0]}" if roots else "Set models.roots in runner.yaml, download it there"
         if not settings.models.hub:
             return Refused(
@@ -173,7 +200,7 @@ def _not_found(name: str, settings: RunnerSettings) -> RunnerError:
             )
         return Refused(
             "hub_not_downloaded",
-            f"{name} is a Hub id that is not on this host, and this runner downloads nothing itself.",
+            f"{name} is a Hub id that is not on this host.",
             f"Run `hf download {name}` on the host, or download it into one of the model folders and name that folder.",
         )
     if not roots:

@@ -6,6 +6,7 @@ import os
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 from runner.errors import Conflict, OutsideRoots, Refused
@@ -146,8 +147,9 @@ def _check_root(root: Path) -> None:
 
 def _proposal(root: Path, name: str, model: Path) -> Path:
     wanted = root / f"{name}-quantized"
-    numbered = (wanted, *(wanted.with_name(f"{wanted.name}-{number}") for number in range(2, _PROPOSALS)))
-    free = (path for path in numbered if _state(resolved(path), model) in {OutputState.ABSENT, OutputState.EMPTY})
+    numbered = (wanted.with_name(f"{wanted.name}-{number}") for number in range(2, _PROPOSALS))
+    places = chain((wanted,), numbered)
+    free = (path for path in places if _state(resolved(path), model) in {OutputState.ABSENT, OutputState.EMPTY})
     return next(free, wanted)
 
 

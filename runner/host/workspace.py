@@ -20,13 +20,13 @@ def workspace_context(
 ) -> WorkspaceContext:
     """Put the validated paths together. `quark_script` is the quantize_quark.py of a checkout, where there is one."""
     required = [
-        _looked_at(location.asked or str(location.path), location.path),
+        *([_looked_at(location.asked or str(location.path), location.path)] if location.downloaded else []),
         _looked_at("config.json", location.path / "config.json"),
         _looked_at(output.asked, output.path),
         *([_looked_at(str(quark_script), Path(quark_script))] if quark_script else []),
     ]
     return WorkspaceContext(
-        model_path=str(location.path),
+        model_path=location.model_path,
         model_source=location.source,
         trust_remote_code_required=trust_remote_code_required,
         output_dir=str(output.path),

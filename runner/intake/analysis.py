@@ -1,4 +1,4 @@
-"""A model folder to a model_analysis: what the model is, what of it would be quantized, and what speaks against it."""
+"""A model's files to a model_analysis: what the model is, what of it would be quantized, and what speaks against it."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ from runner.host.interpreter_facts import InterpreterFacts
 from runner.host.model_location import ModelLocation, check_links, model_roots
 from runner.intake.compatibility import judge, knows
 from runner.intake.config import has_tokenizer, read_config, remote_code
+from runner.intake.exact import exact
 from runner.intake.files import fingerprint
 from runner.intake.headers import Headers, read_headers
 from runner.intake.layers import find_linears
-from runner.intake.listing import list_model
+from runner.intake.modules import ModuleList
 from runner.intake.risks import Examined, risks
+from runner.intake.snapshot import source_of
 from runner.intake.versions import required_range
 from runner.settings import RunnerSettings
 from schemas.artifacts.analysis import ModelAnalysis, ModelFacts, ModelSize, QuantizationTargets
@@ -21,34 +23,48 @@ from schemas.catalog import Catalogue
 
 
 def analyse(
-    location: ModelLocation, catalogue: Catalogue, facts: InterpreterFacts, settings: RunnerSettings
+    location: ModelLocation,
+    catalogue: Catalogue,
+    facts: InterpreterFacts,
+    settings: RunnerSettings,
+    modules: ModuleList | None = None,
 ) -> ModelAnalysis:
     """Analyse a model from its files alone, without reading weights and without importing anything of the model's.
 
-    The same files, engine and settings give the same analysis. Errors are those of config.json (config_*,
-    model_type_missing), of the weights (weights_*), of single files (file_*, folder_too_large, outside_roots), and
-    tokenizer_missing.
+    With `modules`, the engine's own list, the layers are those and nothing of them is provisional, unless the weights
+    are quantized already. The same files, engine, settings and list give the same analysis. Errors are those of
+    config.json (config_*, model_type_missing), of the weights (weights_*), of single files (file_*, folder_too_large,
+    outside_roots), and tokenizer_missing.
     """
-    folder = location.path
-    listing = list_model(folder)
-    check_links(folder, listing.files, model_roots(settings))
-    config = read_config(folder)
-    code = remote_code(folder, listing)
-    if not has_tokenizer(listing, code):
+    source = source_of(location)
+    if location.downloaded:
+        check_links(location.path, source.listing.files, model_roots(settings))
+    config = read_config(source)
+    code = remote_code(source)
+    if not has_tokenizer(source.listing, code):
         raise NotHere(
             "tokenizer_missing",
-            f"{folder} has no tokenizer, and without one a model cannot be calibrated.",
-            "Copy tokenizer.json and tokenizer_config.json of the original model into the folder.",
+            f"{source.label()} has no tokenizer, and without one a model cannot be calibrated.",
+            source.advice or "Copy tokenizer.json and tokenizer_config.json of the original model into the folder.",
         )
-    headers = read_headers(folder, listing)
+    headers = read_headers(source)
     template = catalogue.templates.get(config.model_type)
-    linears = find_linears(headers.tensors, config, template.exclude_defaults if template else ())
-    quantized_by = config.quantized_by or ("unknown" if linears.quantized_tensors else None)
+    exclusions = template.exclude_defaults if template else []
+    named = find_linears(headers.tensors, config, exclusions)
+    quantized_by = config.quantized_by or ("unknown" if named.quantized_tensors else None)
+    if modules is None:
+        linears, provisional = named, named.provisional or bool(config.modalities or quantized_by or named.transposed)
+    else:
+        main_dtype = _dtype(headers) or "BF16"
+        linears = exact(named, modules, exclusions, main_dtype=main_dtype, quantized=quantized_by is not None)
+        provisional = quantized_by is not None
     model = Examined(
         location=location,
         config=config,
         headers=headers,
         linears=linears,
+        named=named,
+        modules=modules,
         code=tuple(code),
         quantized_by=quantized_by,
         catalogue=catalogue,
@@ -62,15 +78,16 @@ def analyse(
         quantization_targets=QuantizationTargets(
             linear_layer_count=linears.quantized_by_default,
             has_non_linear_experts=linears.fused_experts,
-            exclude_defaults=template.exclude_defaults if template else [],
+            exclude_defaults=exclusions,
             groups=list(linears.groups),
-            provisional=linears.provisional or bool(config.modalities or quantized_by or linears.transposed),
-            method="headers",
+            provisional=provisional,
+            norms=list(linears.norms),
+            method="headers" if modules is None else "modules",
         ),
         size=ModelSize(
             weight_bytes=headers.size_bytes - linears.unused_bytes,
             parameters=model.parameters,
-            files=fingerprint(folder, listing),
+            files=fingerprint(source),
         ),
         compatibility=judge(config, catalogue, facts, quantized_by=quantized_by, code=model.code, wanted=model.wanted),
         risks=risks(model),
@@ -85,10 +102,12 @@ def needs_remote_code(analysis: ModelAnalysis, catalogue: Catalogue) -> bool:
 def _facts(model: Examined) -> ModelFacts:
     config, location = model.config, model.location
     return ModelFacts(
-        model_path=str(location.path),
+        model_path=location.model_path,
         model_type=config.model_type,
         source=location.source,
         revision=location.revision,
+        downloaded=location.downloaded,
+        hub_token=location.hub_token,
         architectures=list(config.architectures),
         transformers_version=config.transformers_version,
         trust_remote_code=bool(model.code),
@@ -96,6 +115,7 @@ def _facts(model: Examined) -> ModelFacts:
         hidden_layers=config.hidden_layers,
         hidden_size=config.hidden_size,
         vocab_size=config.vocab_size,
+        max_positions=config.max_positions,
         dtype=_dtype(model.headers),
         tied_embeddings=model.linears.tied,
         is_moe=model.linears.has_experts,

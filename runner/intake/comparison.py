@@ -10,17 +10,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from runner.errors import Changed, DigestMismatch
-from runner.host.interpreter_facts import InterpreterFacts
-from runner.host.model_location import ModelLocation
-from runner.intake.analysis import analyse
 from runner.intake.files import differences
-from runner.settings import RunnerSettings
 from schemas.artifacts.analysis import FileFact, ModelAnalysis
-from schemas.catalog import Catalogue
 
 _SHOWN = 3  # sentences about changed files in one message
 _LONGEST = 80  # characters of one value in a sentence
-_NAMED_RISKS = frozenset({"ambiguous_source"})
+_NAMED_RISKS = frozenset({"ambiguous_source", "snapshot_older"})
 """Risks that come from how a model was named, not from what lies in its folder."""
 
 
@@ -38,28 +33,20 @@ class Difference:
         return f"{self.path} is {_said(self.found)} and should be {_said(self.expected)}"
 
 
-def check_analysis(
-    given: ModelAnalysis,
-    location: ModelLocation,
-    files: list[FileFact],
-    catalogue: Catalogue,
-    facts: InterpreterFacts,
-    settings: RunnerSettings,
-) -> None:
-    """Refuse an analysis that is not what `analyse` finds at `location`, where the files are now `files`.
+def check_same(given: ModelAnalysis, found: ModelAnalysis, label: str) -> None:
+    """Refuse an analysis that is not the one that was `found` of the model now. `label` names the model.
 
-    How the model was named may differ: a folder's path does not tell whether a Hub id led to it. Raises Changed
-    [model_changed] for files that are not those of the analysis, DigestMismatch [analysis_changed] for anything else
-    that differs, and what `analyse` raises. Reads the headers of the weights: 15 ms, up to 2 s for the largest models.
+    How the model was named may differ: a folder's path does not tell whether a Hub id led to it. Raises DigestMismatch
+    [analysis_changed]. Whether the files are the same is for `check_files`, and asked first: a changed model may not
+    even be one that can be analysed.
     """
-    # First, because a changed model may not even be one that can be analysed.
-    check_files(given.size.files, files)
-    found = analyse(location, catalogue, facts, settings)
+    if given == found:
+        return
     difference = first_difference(_comparable(given), _comparable(found))
     if difference is not None:
         raise DigestMismatch(
             "analysis_changed",
-            f"The analysis is not what this runner finds in {location.path}: {difference}.",
+            f"The analysis is not what this runner finds in {label}: {difference}.",
             "Analyse the model again.",
         )
 
@@ -96,7 +83,7 @@ def first_difference(found: Any, expected: Any, path: str = "") -> Difference | 
 def _comparable(analysis: ModelAnalysis) -> dict[str, Any]:
     """The analysis without how the model was named, and without times: `differences` judged those of the files."""
     data = analysis.model_dump(mode="json")
-    for name in ("source", "revision"):
+    for name in ("source", "revision", "hub_token"):
         del data["model"][name]
     for file in data["size"]["files"]:
         del file["mtime_ns"]

@@ -10,10 +10,10 @@ from typing import Any
 
 from runner.errors import NotHere, Refused
 from runner.intake.listing import Listing
-from runner.intake.reading import read_object
+from runner.intake.source import Source, as_source, read_object_of
 
-_LONGEST_CONFIG = 16_000_000
-_LONGEST_TOKENIZER_CONFIG = 64_000_000
+LONGEST_CONFIG = 16_000_000
+LONGEST_TOKENIZER_CONFIG = 64_000_000
 _MODEL_TYPE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,99}")
 _LARGEST = 10**9
 
@@ -22,10 +22,11 @@ _TEXT = ("text_config", "llm_config", "language_config", "thinker_config")
 _LAYERS = ("num_hidden_layers", "n_layer", "num_layers", "n_layers")
 _HIDDEN = ("hidden_size", "n_embd", "d_model", "dim")
 _VOCABULARY = ("vocab_size", "padded_vocab_size")
+_POSITIONS = ("max_position_embeddings", "n_positions")
 _EXPERTS = ("num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts", "num_routed_experts")
 _MODALITIES = ("vision", "audio", "image", "video")
 
-_WITH_CODE = ("config.json", "tokenizer_config.json", "processor_config.json", "preprocessor_config.json")
+WITH_CODE = ("config.json", "tokenizer_config.json", "processor_config.json", "preprocessor_config.json")
 _TOKENIZERS = (
     "tokenizer.json",
     "tokenizer.model",
@@ -50,26 +51,27 @@ class ModelConfig:
     ties_embeddings: bool | None
     modalities: tuple[str, ...]
     quantized_by: str | None
+    max_positions: int | None = None
 
 
-def read_config(folder: Path) -> ModelConfig:
+def read_config(model: Source | Path) -> ModelConfig:
     """Read config.json.
 
     Codes: config_missing, config_broken (not JSON, or not an object), model_type_missing, config_value_wrong.
     """
-    path = folder / "config.json"
+    source = as_source(model)
     try:
-        document = read_object(path, _LONGEST_CONFIG, "config_broken")
+        document = read_object_of(source, "config.json", LONGEST_CONFIG, "config_broken")
     except NotHere:
         raise NotHere(
             "config_missing",
-            f"{folder} has no config.json, so it is no model.",
-            "Name the folder that holds config.json, the weights and the tokenizer.",
+            f"{source.label()} has no config.json, so it is no model.",
+            source.advice or "Name the folder that holds config.json, the weights and the tokenizer.",
         ) from None
-    return parse_config(document, path)
+    return parse_config(document, source.label("config.json"))
 
 
-def parse_config(document: Mapping[str, Any], path: Path) -> ModelConfig:
+def parse_config(document: Mapping[str, Any], path: Path | str) -> ModelConfig:
     """The facts in the content of config.json. `path` is for messages."""
     levels = tuple(_levels(document))
     return ModelConfig(
@@ -85,20 +87,21 @@ def parse_config(document: Mapping[str, Any], path: Path) -> ModelConfig:
             name for name in _MODALITIES if any(isinstance(part.get(f"{name}_config"), dict) for part in levels)
         ),
         quantized_by=_quantized_by(levels),
+        max_positions=_positions(levels),
     )
 
 
-def remote_code(folder: Path, listing: Listing) -> list[str]:
+def remote_code(model: Source | Path) -> list[str]:
     """Where the model's own files name code that loading would run, as `file: class -> module`.
 
     A tokenizer brings code of its own as well, so config.json alone would not do.
     """
-    found: list[str] = []
-    for name in _WITH_CODE:
-        if name not in listing.files:
+    source, found = as_source(model), list[str]()
+    for name in WITH_CODE:
+        if name not in source.listing.files:
             continue
-        limit = _LONGEST_CONFIG if name == "config.json" else _LONGEST_TOKENIZER_CONFIG
-        document = read_object(folder / name, limit, "config_broken")
+        limit = LONGEST_CONFIG if name == "config.json" else LONGEST_TOKENIZER_CONFIG
+        document = read_object_of(source, name, limit, "config_broken")
         parts = [document, *(part for key in _TEXT if isinstance(part := document.get(key), dict))]
         found += [f"{name}: {entry}" for part in parts for entry in _code(part.get("auto_map"))]
     return found
@@ -129,7 +132,7 @@ def _parts(levels: tuple[Mapping[str, Any], ...], name: str) -> Iterator[Mapping
             yield part
 
 
-def _model_type(document: Mapping[str, Any], path: Path) -> str:
+def _model_type(document: Mapping[str, Any], path: Path | str) -> str:
     model_type = document.get("model_type")
     if model_type is None or model_type == "":
         raise Refused(
@@ -142,7 +145,7 @@ def _model_type(document: Mapping[str, Any], path: Path) -> str:
     return model_type
 
 
-def _architectures(document: Mapping[str, Any], path: Path) -> tuple[str, ...]:
+def _architectures(document: Mapping[str, Any], path: Path | str) -> tuple[str, ...]:
     names = document.get("architectures")
     if names is None:
         return ()
@@ -151,14 +154,22 @@ def _architectures(document: Mapping[str, Any], path: Path) -> tuple[str, ...]:
     return tuple(names[:8])
 
 
-def _text(document: Mapping[str, Any], key: str, path: Path) -> str | None:
+def _text(document: Mapping[str, Any], key: str, path: Path | str) -> str | None:
     value = document.get(key)
     if value is not None and not (isinstance(value, str) and len(value) <= 100 and value.isprintable()):
         raise _wrong(path, key, value, "a short text is needed")
     return value
 
 
-def _count(levels: tuple[Mapping[str, Any], ...], keys: tuple[str, ...], path: Path, *, least: int = 1) -> int | None:
+def _positions(levels: tuple[Mapping[str, Any], ...]) -> int | None:
+    """The longest text that the model was made for. Nothing rests on it, so that odd values are as good as absent."""
+    found = (level.get(key) for level in levels for key in _POSITIONS)
+    return next((value for value in found if type(value) is int and 0 < value <= _LARGEST), None)
+
+
+def _count(
+    levels: tuple[Mapping[str, Any], ...], keys: tuple[str, ...], path: Path | str, *, least: int = 1
+) -> int | None:
     """The first of several spellings of a number, the outermost level first. null is as good as absent."""
     for level in levels:
         for key in keys:
@@ -173,7 +184,7 @@ def _count(levels: tuple[Mapping[str, Any], ...], keys: tuple[str, ...], path: P
     return None
 
 
-def _flag(levels: tuple[Mapping[str, Any], ...], key: str, path: Path) -> bool | None:
+def _flag(levels: tuple[Mapping[str, Any], ...], key: str, path: Path | str) -> bool | None:
     for level in levels:
         value = level.get(key)
         if value is not None:
@@ -212,7 +223,7 @@ def _shown(text: str) -> str:
     return text[:200] if text.isprintable() else ascii(text)[:200]
 
 
-def _wrong(path: Path, key: str, value: Any, need: str) -> Refused:
+def _wrong(path: Path | str, key: str, value: Any, need: str) -> Refused:
     return Refused(
         "config_value_wrong",
         f"{path} has {key} {ascii(value)[:80]}; {need}.",

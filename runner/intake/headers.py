@@ -16,12 +16,11 @@ from typing import Any, NamedTuple, TypeGuard
 
 from runner.errors import NotHere, Refused
 from runner.host.paths import listed
-from runner.intake.listing import Listing, list_model
-from runner.intake.reading import opened, read_fully, read_object
+from runner.intake.reading import LONGEST_HEADER, header_length
+from runner.intake.source import Source, as_source, read_object_of
 
 SINGLE, INDEX = "model.safetensors", "model.safetensors.index.json"
-LONGEST_HEADER = 100_000_000
-_LONGEST_INDEX = 200_000_000
+LONGEST_INDEX = 200_000_000
 _LFS_POINTER = b"version https://git-lfs"
 _DOWNLOAD_AGAIN = "Download the file again, and compare its size with the original."
 # Bits of one element.
@@ -68,67 +67,85 @@ class Headers:
         return sum(tensor.size_bytes for tensor in self.tensors)
 
 
-def read_headers(folder: Path, listing: Listing | None = None) -> Headers:
-    """The tensors of a model folder. `listing` saves looking into the folder again.
+@dataclass(frozen=True)
+class WeightFiles:
+    """Which files hold a model's weights. `index` is tensor -> file, where there is an index."""
 
-    Codes: weights_missing, weights_not_safetensors, weights_shard_missing, weights_index_broken, weights_truncated,
-    weights_lfs_pointer, weights_header_broken, and those of reading a file.
+    names: tuple[str, ...]
+    index: dict[str, str] | None = None
+    loose: bool = False
+
+
+def weight_files(source: Source) -> WeightFiles:
+    """The files in which transformers would look for weights; reads the index where there is one.
+
+    Codes: weights_missing, weights_not_safetensors, weights_shard_missing, weights_index_broken.
     """
-    listing = listing or list_model(folder)
-    present = set(listing.files)
+    present = set(source.listing.files)
     if SINGLE in present:  # the order in which transformers looks
-        files, index, loose = [SINGLE], None, False
-    elif INDEX in present:
-        index = _read_index(folder / INDEX)
-        files, loose = sorted(set(index.values())), False
-        missing = [file for file in files if file not in present]
-        if missing:
+        return WeightFiles((SINGLE,))
+    if INDEX in present:
+        index = _read_index(source)
+        files = sorted(set(index.values()))
+        if missing := [file for file in files if file not in present]:
             raise NotHere(
                 "weights_shard_missing",
-                f"{INDEX} names {len(files)} weight files, and {len(missing)} of them are not in {folder}: "
+                f"{INDEX} names {len(files)} weight files, and {len(missing)} of them are not in {source.label()}: "
                 f"{listed(missing[:3])}{', ...' if len(missing) > 3 else ''}.",
-                "Finish the download of the model.",
+                source.advice or "Finish the download of the model.",
             )
-    else:
-        files, index, loose = [name for name in listing.files if name.endswith(".safetensors")], None, True
-        if not files:
-            raise _no_weights(folder, listing.other_weights)
-    tensors = [tensor for file in files for tensor in read_header(folder / file)]
-    _check_names(folder, tensors, index)
-    return Headers(tuple(tensors), tuple(files), loose)
+        return WeightFiles(tuple(files), index)
+    found = tuple(name for name in source.listing.files if name.endswith(".safetensors"))
+    if not found:
+        raise _no_weights(source)
+    return WeightFiles(found, loose=True)
 
 
-def read_header(path: Path) -> list[Tensor]:
+def read_headers(model: Source | Path) -> Headers:
+    """The tensors of a model.
+
+    Codes: those of `weight_files`, weights_truncated, weights_lfs_pointer, weights_header_broken, and those of reading
+    a file.
+    """
+    source = as_source(model)
+    files = weight_files(source)
+    tensors = [tensor for name in files.names for tensor in read_header(source, name)]
+    _check_names(source, tensors, files.index)
+    return Headers(tuple(tensors), files.names, files.loose)
+
+
+def read_header(source: Source, name: str) -> list[Tensor]:
     """The tensors of one safetensors file, in the order of their data."""
-    with opened(path) as (descriptor, size):
-        length = _header_length(path, read_fully(descriptor, 8 + len(_LFS_POINTER), 0), size)
-        data = read_fully(descriptor, length, 8)
+    file = _File(source.label(name), name, source.advice or _DOWNLOAD_AGAIN)
+    with source.opened(name) as content:
+        length = _header_length(file, content.read(8 + len(_LFS_POINTER), 0), content.size)
+        data, size = content.read(length, 8), content.size
     try:
         header = json.loads(data.decode("utf-8"))
     except (ValueError, RecursionError):
         header = None
     if not isinstance(header, dict):
-        raise _broken(path, "its header is not a JSON object")
+        raise _broken(file, "its header is not a JSON object")
     metadata = header.pop("__metadata__", None)
     texts = isinstance(metadata, dict) and all(isinstance(value, str) for value in metadata.values())
     if metadata is not None and not texts:
-        raise _broken(path, "its __metadata__ is not an object of texts")
-    return _checked(path, header, size - 8 - length)
+        raise _broken(file, "its __metadata__ is not an object of texts")
+    return _checked(file, header, size - 8 - length)
 
 
-def header_length(first: bytes, size: int) -> int | None:
-    """Length of a header in bytes from a file's first eight; None where it cannot be that of a safetensors file."""
-    if len(first) < 8:
-        return None
-    length: int = struct.unpack("<Q", first[:8])[0]
-    return length if length <= min(LONGEST_HEADER, size - 8) else None
+class _File(NamedTuple):
+    """A weight file for messages: as sentences name it, its name, and what to do when it is broken."""
+
+    label: str
+    name: str
+    advice: str
 
 
-def _header_length(path: Path, first: bytes, size: int) -> int:
+def _header_length(file: _File, first: bytes, size: int) -> int:
     if first.startswith(_LFS_POINTER):
         raise Refused(
             "weights_lfs_pointer",
-            f"{path} is a git-lfs pointer, not the weights themselves.",
+            f"{file.label} is a git-lfs pointer, not the weights themselves.",
             "Run `git lfs pull` in the model's clone, or download the model again.",
         )
     length = header_length(first, size)
@@ -137,48 +154,48 @@ def _header_length(path: Path, first: bytes, size: int) -> int:
         return length
     claimed = struct.unpack("<Q", first[:8])[0] if len(first) >= 8 else 0
     if object_begins and claimed <= LONGEST_HEADER:
-        raise Refused("weights_truncated", f"{path} ends after {size} bytes, within its header.", _DOWNLOAD_AGAIN)
-    raise Refused("weights_not_safetensors", f"{path} is not a safetensors file.", _DOWNLOAD_AGAIN)
+        raise Refused("weights_truncated", f"{file.label} ends after {size} bytes, within its header.", file.advice)
+    raise Refused("weights_not_safetensors", f"{file.label} is not a safetensors file.", file.advice)
 
 
-def _checked(path: Path, header: dict[str, Any], available: int) -> list[Tensor]:
+def _checked(file: _File, header: dict[str, Any], available: int) -> list[Tensor]:
     """The tensors of a header whose data is `available` bytes long."""
-    spans = [_tensor(path, name, entry) for name, entry in header.items()]
+    spans = [_tensor(file, name, entry) for name, entry in header.items()]
     spans.sort(key=lambda span: (span[0], span[1].size_bytes))
     position = 0
     for begin, tensor in spans:
         if begin != position:
             kind = "overlaps the one before it" if begin < position else "leaves a gap before it"
-            raise _broken(path, f"the data of {tensor.name} {kind}")
+            raise _broken(file, f"the data of {tensor.name} {kind}")
         position += tensor.size_bytes
     if position > available:
         raise Refused(
             "weights_truncated",
-            f"{path} ends after {available} of its {position} bytes of weights.",
-            _DOWNLOAD_AGAIN,
+            f"{file.label} ends after {available} of its {position} bytes of weights.",
+            file.advice,
         )
     if position < available:
-        raise _broken(path, f"{available - position} bytes follow its last tensor")
+        raise _broken(file, f"{available - position} bytes follow its last tensor")
     return [tensor for _, tensor in spans]
 
 
-def _tensor(path: Path, name: str, entry: Any) -> tuple[int, Tensor]:
+def _tensor(file: _File, name: str, entry: Any) -> tuple[int, Tensor]:
     """One entry of a header and where its data begins."""
     if not name or len(name) > 1000 or not name.isprintable():
-        raise _broken(path, f"a tensor is named {ascii(name)[:100]}")
+        raise _broken(file, f"a tensor is named {ascii(name)[:100]}")
     if not isinstance(entry, dict):
-        raise _broken(path, f"the entry of {name} is not an object")
+        raise _broken(file, f"the entry of {name} is not an object")
     dtype, shape, offsets = entry.get("dtype"), entry.get("shape"), entry.get("data_offsets")
     if not isinstance(dtype, str) or dtype not in _BITS:
-        raise _broken(path, f"{name} has the unknown dtype {ascii(dtype)[:40]}")
+        raise _broken(file, f"{name} has the unknown dtype {ascii(dtype)[:40]}")
     if not _counts(shape) or len(shape) > 16:
-        raise _broken(path, f"{name} has no usable shape")
+        raise _broken(file, f"{name} has no usable shape")
     if not _counts(offsets) or len(offsets) != 2 or offsets[0] > offsets[1]:
-        raise _broken(path, f"{name} has no usable data offsets")
+        raise _broken(file, f"{name} has no usable data offsets")
     size = offsets[1] - offsets[0]
     if prod(shape) * _BITS[dtype] != size * 8:
-        raise _broken(path, f"{name} has {size} bytes of data, which its shape and dtype do not fit")
-    return offsets[0], Tensor(name, dtype, tuple(shape), size, path.name)
+        raise _broken(file, f"{name} has {size} bytes of data, which its shape and dtype do not fit")
+    return offsets[0], Tensor(name, dtype, tuple(shape), size, file.name)
 
 
 def _counts(value: Any) -> TypeGuard[list[int]]:
@@ -191,47 +208,52 @@ def _counts(value: Any) -> TypeGuard[list[int]]:
     return True
 
 
-def _read_index(path: Path) -> dict[str, str]:
+def _read_index(source: Source) -> dict[str, str]:
     """Tensor -> file of an index."""
-    weight_map = read_object(path, _LONGEST_INDEX, "weights_index_broken").get("weight_map")
-    hint = "Download the index again."
+    label, hint = source.label(INDEX), source.advice or "Download the index again."
+    weight_map = read_object_of(source, INDEX, LONGEST_INDEX, "weights_index_broken").get("weight_map")
     if not isinstance(weight_map, dict) or not weight_map:
-        raise Refused("weights_index_broken", f"{path} has no weight_map.", hint)
+        raise Refused("weights_index_broken", f"{label} has no weight_map.", hint)
     for file in {file if isinstance(file, str) else repr(file) for file in weight_map.values()}:
         if "/" in file or not file.isprintable() or not file.endswith(".safetensors"):
             # Only files of the folder itself: a path could lead out of it.
-            raise Refused("weights_index_broken", f"{path} names the weight file {ascii(file)[:100]}.", hint)
+            raise Refused("weights_index_broken", f"{label} names the weight file {ascii(file)[:100]}.", hint)
     return weight_map
 
 
-def _check_names(folder: Path, tensors: list[Tensor], index: dict[str, str] | None) -> None:
+def _check_names(source: Source, tensors: list[Tensor], index: dict[str, str] | None) -> None:
     """Each tensor once, and none that only the index knows. In which file one lies is of no matter to loading."""
     names = {tensor.name for tensor in tensors}
     if len(names) != len(tensors):
         twice = Counter(tensor.name for tensor in tensors).most_common(1)[0][0]
         raise Refused(
             "weights_index_broken",
-            f"The tensor {twice} is in several weight files of {folder}.",
-            "Keep only the weight files that belong to the model.",
+            f"The tensor {twice} is in several weight files of {source.label()}.",
+            source.advice or "Keep only the weight files that belong to the model.",
         )
     lost = [name for name in index or () if name not in names]
     if lost:
         raise Refused(
             "weights_index_broken",
-            f"{INDEX} in {folder} names {len(lost)} tensors that no weight file holds, such as {ascii(lost[0])[:200]}.",
-            "Download index and weights of the same revision.",
+            f"{INDEX} in {source.label()} names {len(lost)} tensors that no weight file holds, such as "
+            f"{ascii(lost[0])[:200]}.",
+            source.advice or "Download index and weights of the same revision.",
         )
 
 
-def _no_weights(folder: Path, others: tuple[str, ...]) -> Refused | NotHere:
-    if others:
+def _no_weights(source: Source) -> Refused | NotHere:
+    if others := source.listing.other_weights:
         return Refused(
             "weights_not_safetensors",
-            f"{folder} has its weights in other files ({listed(others[:2])}), and no safetensors.",
+            f"{source.label()} has its weights in other files ({listed(others[:2])}), and no safetensors.",
             "Load the model once with transformers and save it again: save_pretrained writes safetensors.",
         )
-    return NotHere("weights_missing", f"{folder} has no *.safetensors files.", "Finish the download of the model.")
+    return NotHere(
+        "weights_missing",
+        f"{source.label()} has no *.safetensors files.",
+        source.advice or "Finish the download of the model.",
+    )
 
 
-def _broken(path: Path, what: str) -> Refused:
-    return Refused("weights_header_broken", f"{path} is broken: {what}.", _DOWNLOAD_AGAIN)
+def _broken(file: _File, what: str) -> Refused:
+    return Refused("weights_header_broken", f"{file.label} is broken: {what}.", file.advice)

@@ -8,24 +8,25 @@ after its own preparation of the model.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
 from runner.intake.config import ModelConfig
 from runner.intake.experts import is_fused, is_stacked, unfused, unstacked
 from runner.intake.headers import Tensor
-from runner.intake.linear import Linear, group_linears, pattern_of
+from runner.intake.linear import Bunch, Linear, group_bunches, parsed
 from schemas.artifacts.analysis import LinearGroup
 
 _EMBEDDINGS = {"wte", "wpe", "embed", "shared", "embed_in", "relative_attention_bias"}
 _EMBEDDING = re.compile(r"embed_tokens|embed_positions|(?:embeddings?|embd)$|position")
 _HEADS = {"lm_head", "output_layer", "embed_out", "output", "head", "unembed", "score"}
 _ROUTERS = {"gate", "router", "wg", "shared_expert_gate"}
-# The decoder's own layers; those of a vision tower have another beginning.
-_STACK = re.compile(r"(?:(?:model|language_model|transformer|gpt_neox|decoder)\.)*(?:layers|h|blocks)\.(\d{1,9})\.")
+# Patterns of the decoder's own layers; those of a vision tower have another beginning.
+_STACK = re.compile(r"(?:(?:model|language_model|transformer|gpt_neox|decoder)\.)*(?:layers|h|blocks)\.\*\.")
 _PREDICTORS = re.compile(r"(?:model\.)?mtp\.")
 _QUANTIZED = (".qweight", ".weight_scale", ".weight_scale_inv", ".weight_packed", ".weight_zero_point", "proj_blocks")
+_NORM = re.compile(r"norm|^ln(?:_|\d|$)")
 _NAMED = 5
 
 
@@ -36,10 +37,11 @@ class Linears:
     `transposed` counts layers that multiply and are no nn.Linear (GPT-2's Conv1D): the engine leaves them alone.
     `unused_bytes` and `unused_elements` belong to tensors that loading does not take, such as layers that predict
     further tokens. `missing_layers` are numbers of decoder layers that config.json promises and no file holds, the
-    first five of them.
+    first five of them. `norms` are patterns of the normalisation layers.
     """
 
     groups: tuple[LinearGroup, ...]
+    norms: tuple[str, ...]
     has_experts: bool
     fused_experts: bool
     transposed: int
@@ -53,7 +55,7 @@ class Linears:
     @property
     def quantized_by_default(self) -> int:
         """How many layers the engine quantizes with the default exclusions."""
-        return sum(group.count for group in self.groups if not group.excluded_by_default)
+        return sum(g.count for g in self.groups if not g.excluded_by_default and not g.never_quantized)
 
     @property
     def provisional(self) -> bool:
@@ -63,30 +65,30 @@ class Linears:
 
 def find_linears(tensors: Sequence[Tensor], config: ModelConfig, exclusions: Iterable[str]) -> Linears:
     """Find and group the linear layers. `exclusions` are the engine's default patterns for the model's family."""
-    unused = [tensor for tensor in tensors if _is_unused(tensor.name, config)]
-    left_out = {tensor.name for tensor in unused}
-    kinds = _kinds(tensor for tensor in tensors if tensor.name not in left_out)
+    every = _kinds(tensors)
+    kinds, unused = _used(every, config)
     plain = [kind for kind in kinds if _is_matrix(kind.first) and not is_embedding(kind.first, config)]
     experts = [kind for kind in kinds if is_fused(kind.first, config) or is_stacked(kind.first, config)]
     embeddings = [kind.first for kind in kinds if len(kind.first.shape) == 2 and is_embedding(kind.first, config)]
     transposed = _transposed(plain, kinds)
     has_head = any(_leaf(kind.first) in _HEADS for kind in plain)
     tied = config.ties_embeddings if config.ties_embeddings is not None else bool(embeddings) and not has_head
-    linears = [*_plain(plain, transposed), *_from_experts(experts, kinds, config)]
+    bunches = [*_plain(plain, transposed), *_from_experts(experts, kinds, config)]
     if tied and not has_head and embeddings:
         # The file holds the shared tensor once; the engine sees a second module, which it can quantize.
         shared = max(embeddings, key=lambda tensor: tensor.shape[0])
-        linears.append(Linear("lm_head", shared.shape[1], shared.shape[0], shared.dtype))
+        bunches.append(Bunch("lm_head", [()], Linear("", shared.shape[1], shared.shape[0], shared.dtype)))
     return Linears(
-        groups=group_linears(linears, exclusions),
+        groups=group_bunches(bunches, exclusions),
+        norms=tuple(sorted({kind.module for kind in kinds if _is_norm(kind.first)})),
         has_experts=bool(experts) or any(".experts." in kind.pattern for kind in plain),
         fused_experts=bool(experts),
         transposed=sum(len(kind.tensors) for kind in plain if _leaf(kind.first) in transposed),
         tied=tied,
         has_head=has_head,
-        unused_bytes=sum(tensor.size_bytes for tensor in unused),
-        unused_elements=sum(tensor.elements for tensor in unused),
-        missing_layers=tuple(islice(_missing(tensors, config), _NAMED)),
+        unused_bytes=sum(tensor.size_bytes for kind in unused for tensor in kind.tensors),
+        unused_elements=sum(tensor.elements for kind in unused for tensor in kind.tensors),
+        missing_layers=tuple(islice(_missing(every, config), _NAMED)),
         quantized_tensors=any(kind.pattern.endswith(_QUANTIZED) for kind in kinds),
     )
 
@@ -102,32 +104,59 @@ def is_embedding(tensor: Tensor, config: ModelConfig) -> bool:
 
 @dataclass(frozen=True)
 class _Kind:
-    """Tensors whose names differ by numbers only, of one shape and dtype: a model has few kinds and many tensors."""
+    """Tensors whose names differ by numbers only, of one shape and dtype: a model has few kinds and many tensors.
+
+    `points` are the numbers in the name of each.
+    """
 
     pattern: str
     tensors: list[Tensor]
+    points: list[tuple[int, ...]]
 
     @property
     def first(self) -> Tensor:
         return self.tensors[0]
 
+    @property
+    def module(self) -> str:
+        return self.pattern.removesuffix(".weight")
+
+    @property
+    def in_stack(self) -> bool:
+        """Whether the first number is that of one of the decoder's own layers."""
+        return _STACK.match(self.pattern) is not None
+
+    def where(self, keep: Callable[[tuple[int, ...]], bool]) -> _Kind:
+        """Those of the tensors whose numbers are to be kept."""
+        pairs = [pair for pair in zip(self.tensors, self.points, strict=True) if keep(pair[1])]
+        return _Kind(self.pattern, [tensor for tensor, _ in pairs], [point for _, point in pairs])
+
 
 def _kinds(tensors: Iterable[Tensor]) -> list[_Kind]:
     kinds: dict[tuple[str, tuple[int, ...], str], _Kind] = {}
     for tensor in tensors:
-        pattern = pattern_of(tensor.name)
+        pattern, numbers = parsed(tensor.name)
         key = (pattern, tensor.shape, tensor.dtype)
         if key not in kinds:
-            kinds[key] = _Kind(pattern, [])
+            kinds[key] = _Kind(pattern, [], [])
         kinds[key].tensors.append(tensor)
+        kinds[key].points.append(numbers)
     return list(kinds.values())
 
 
-def _is_unused(name: str, config: ModelConfig) -> bool:
-    """Whether loading leaves a tensor out: layers beyond those of config.json, and heads for further tokens."""
-    layer = _STACK.match(name)
-    beyond = layer is not None and config.hidden_layers is not None and int(layer.group(1)) >= config.hidden_layers
-    return beyond or _PREDICTORS.match(name) is not None
+def _used(kinds: Iterable[_Kind], config: ModelConfig) -> tuple[list[_Kind], list[_Kind]]:
+    """The kinds that loading takes and those that it leaves out: layers beyond those of config.json, and heads for
+    further tokens."""
+    used, unused, layers = list[_Kind](), list[_Kind](), config.hidden_layers
+    for kind in kinds:
+        if _PREDICTORS.match(kind.pattern):
+            unused.append(kind)
+        elif layers is not None and kind.in_stack:
+            used.append(kind.where(lambda numbers: numbers[0] < layers))
+            unused.append(kind.where(lambda numbers: numbers[0] >= layers))
+        else:
+            used.append(kind)
+    return [kind for kind in used if kind.tensors], [kind for kind in unused if kind.tensors]
 
 
 def _is_matrix(tensor: Tensor) -> bool:
@@ -135,12 +164,17 @@ def _is_matrix(tensor: Tensor) -> bool:
     return matrix and "norm" not in _leaf(tensor)
 
 
+def _is_norm(tensor: Tensor) -> bool:
+    vector = len(tensor.shape) == 1 and tensor.name.endswith(".weight")
+    return vector and _NORM.search(_leaf(tensor).lower()) is not None
+
+
 def _leaf(tensor: Tensor) -> str:
     """The last part of the module's name."""
     return tensor.name.removesuffix(".weight").rpartition(".")[2]
 
 
-def _plain(kinds: Iterable[_Kind], transposed: set[str]) -> Iterator[Linear]:
+def _plain(kinds: Iterable[_Kind], transposed: set[str]) -> Iterator[Bunch]:
     """One layer for each matrix."""
     for kind in kinds:
         leaf = _leaf(kind.first)
@@ -149,20 +183,22 @@ def _plain(kinds: Iterable[_Kind], transposed: set[str]) -> Iterator[Linear]:
         # Routers are nn.Linear in some versions of transformers and a class of their own in others.
         may_differ = ".experts." in kind.pattern or ".router." in kind.pattern or leaf in _ROUTERS
         outputs, inputs = kind.first.shape
-        for tensor in kind.tensors:
-            yield Linear(tensor.name.removesuffix(".weight"), inputs, outputs, tensor.dtype, may_differ)
+        yield Bunch(kind.module, kind.points, Linear("", inputs, outputs, kind.first.dtype, may_differ))
 
 
-def _from_experts(experts: Iterable[_Kind], kinds: Iterable[_Kind], config: ModelConfig) -> Iterator[Linear]:
+def _from_experts(experts: Iterable[_Kind], kinds: Iterable[_Kind], config: ModelConfig) -> Iterator[Bunch]:
     """The layers of each expert that a file keeps together with others."""
     patterns = {kind.pattern for kind in kinds}
     for kind in experts:
         with_bias = f"{kind.pattern.removesuffix('.weight')}_bias" in patterns
         for tensor in kind.tensors:
             if is_fused(kind.first, config):
-                yield from unfused(tensor, config, with_bias=with_bias)
+                linears = unfused(tensor, config, with_bias=with_bias)
             else:
-                yield from unstacked(tensor, config.experts or 1)
+                linears = unstacked(tensor, config.experts or 1)
+            for linear in linears:
+                pattern, numbers = parsed(linear.name)
+                yield Bunch(pattern, [numbers], linear)
 
 
 def _transposed(matrices: Iterable[_Kind], kinds: Iterable[_Kind]) -> set[str]:
@@ -179,7 +215,7 @@ def _transposed(matrices: Iterable[_Kind], kinds: Iterable[_Kind]) -> set[str]:
     }
 
 
-def _missing(tensors: Iterable[Tensor], config: ModelConfig) -> Iterator[int]:
-    present = {int(layer.group(1)) for tensor in tensors if (layer := _STACK.match(tensor.name))}
+def _missing(kinds: Iterable[_Kind], config: ModelConfig) -> Iterator[int]:
+    present = {numbers[0] for kind in kinds if kind.in_stack for numbers in kind.points}
     if present and config.hidden_layers is not None:
         yield from (number for number in range(config.hidden_layers) if number not in present)

@@ -1,8 +1,9 @@
-"""Which files of a folder belong to a model."""
+"""Which files of a folder or a repository belong to a model."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,17 +31,35 @@ def list_model(folder: Path) -> Listing:
     Raises Refused [folder_too_large] rather than to go through a folder that is no model, [file_not_readable], or
     NotHere [file_missing].
     """
-    files: list[str] = []
-    others: list[str] = []
+    names: list[str] = []
     for name, is_folder in _entries(folder):
         if not is_folder:
-            files += [name] if name.endswith(_READ_BY_LOADING) else []
-            others += [name] if name.endswith(_OTHER_WEIGHTS) else []
+            names.append(name)
         elif not name.startswith("."):  # .git and .cache hold copies that nobody loads
-            inside = _entries(folder / name)
-            files += [f"{name}/{file}" for file, deeper in inside if not deeper and file.endswith(_READ_IN_FOLDERS)]
+            found = [f"{name}/{file}" for file, deeper in _entries(folder / name) if not deeper]
+            names += [file for file in found if file.endswith(_READ_IN_FOLDERS)]
+        if len(names) > _LONGEST_LISTING:
+            raise _too_large(folder, _LONGEST_LISTING)
+    return listing_of(names, str(folder))
+
+
+def listing_of(names: Iterable[str], label: str) -> Listing:
+    """What of these files belongs to a model. `label` names the place in messages. Raises Refused [folder_too_large].
+
+    Names may have any depth, and come from anywhere: those that cannot be shown or lead elsewhere belong to no model.
+    """
+    files: list[str] = []
+    others: list[str] = []
+    for name in names:
+        folder, _, file = name.rpartition("/")
+        if not name.isprintable() or "/" in folder or folder.startswith(".") or file in {"", ".", ".."}:
+            continue
+        if file.endswith(_READ_IN_FOLDERS if folder else _READ_BY_LOADING):
+            files.append(name)
+        elif not folder and file.endswith(_OTHER_WEIGHTS):
+            others.append(name)
         if len(files) > _MOST_FILES:
-            raise _too_large(folder, _MOST_FILES)
+            raise _too_large(label, _MOST_FILES)
     return Listing(tuple(sorted(files)), tuple(sorted(others)))
 
 
@@ -65,7 +84,7 @@ def _entries(folder: Path) -> list[tuple[str, bool]]:
     return found
 
 
-def _too_large(folder: Path, limit: int) -> Refused:
+def _too_large(folder: Path | str, limit: int) -> Refused:
     return Refused(
         "folder_too_large",
         f"{folder} holds more than {limit} files, so it is no model folder.",

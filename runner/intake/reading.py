@@ -1,4 +1,4 @@
-"""Read small files of a model folder that anybody may have written: bounded, and never waiting for anything."""
+"""Read files that anybody may have written: bounded, and never waiting for anything."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ import errno
 import json
 import os
 import stat
+import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from runner.errors import NotHere, Refused
+
+LONGEST_HEADER = 100_000_000  # bytes of a safetensors header, as the reference reader bounds it
 
 
 @contextmanager
@@ -55,17 +58,25 @@ def read_object(path: Path, limit_bytes: int, code: str) -> dict[str, Any]:
         if size > limit_bytes:
             raise Refused(code, f"{path} is {size} bytes long; such a file has at most {limit_bytes}.", hint)
         data = read_fully(descriptor, size, 0)
+    return json_object(data, str(path), code, hint)
+
+
+def json_object(data: bytes, label: str, code: str, hint: str) -> dict[str, Any]:
+    """The JSON object in the content of a file. `label` names the file in messages.
+
+    Raises Refused with `code` when it is not JSON, or not an object.
+    """
     try:
         document = json.loads(data.decode("utf-8"))
     except UnicodeDecodeError:
-        raise Refused(code, f"{path} is not UTF-8 text.", hint) from None
+        raise Refused(code, f"{label} is not UTF-8 text.", hint) from None
     except json.JSONDecodeError as error:
         where = f"line {error.lineno}, column {error.colno}"
-        raise Refused(code, f"{path} is not JSON: {error.msg} at {where}.", hint) from None
+        raise Refused(code, f"{label} is not JSON: {error.msg} at {where}.", hint) from None
     except (ValueError, RecursionError):  # a number of thousands of digits, or nesting without end
-        raise Refused(code, f"{path} is JSON that cannot be read.", hint) from None
+        raise Refused(code, f"{label} is JSON that cannot be read.", hint) from None
     if not isinstance(document, dict):
-        raise Refused(code, f"{path} has to hold a JSON object.", hint)
+        raise Refused(code, f"{label} has to hold a JSON object.", hint)
     return document
 
 
@@ -77,3 +88,11 @@ def read_fully(descriptor: int, count: int, offset: int) -> bytes:
         count -= len(piece)
         offset += len(piece)
     return b"".join(pieces)
+
+
+def header_length(first: bytes, size: int) -> int | None:
+    """Length of a header in bytes from a file's first eight; None where it cannot be that of a safetensors file."""
+    if len(first) < 8:
+        return None
+    length: int = struct.unpack("<Q", first[:8])[0]
+    return length if length <= min(LONGEST_HEADER, size - 8) else None

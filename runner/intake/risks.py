@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from runner.host.interpreter_facts import InterpreterFacts
@@ -10,8 +10,10 @@ from runner.host.model_location import ModelLocation
 from runner.host.paths import listed
 from runner.intake.compatibility import knows, similar_families
 from runner.intake.config import ModelConfig
+from runner.intake.exact import convolutions, disagreement
 from runner.intake.headers import Headers
 from runner.intake.layers import Linears
+from runner.intake.modules import ModuleList
 from runner.intake.versions import VersionRange, is_newer
 from runner.settings import RunnerSettings
 from schemas.artifacts.analysis import Risk
@@ -22,12 +24,17 @@ LARGE_PARAMETERS = 70e9
 
 @dataclass(frozen=True)
 class Examined:
-    """All that was found out about a model and that risks are read from."""
+    """All that was found out about a model and that risks are read from.
+
+    `linears` are the layers as the analysis tells them, `named` as the weight files do: one without `modules`.
+    """
 
     location: ModelLocation
     config: ModelConfig
     headers: Headers
     linears: Linears
+    named: Linears
+    modules: ModuleList | None
     code: tuple[str, ...]
     quantized_by: str | None
     catalogue: Catalogue
@@ -186,7 +193,7 @@ def _experts(model: Examined) -> Iterator[Risk]:
 
 @_rule
 def _provisional(model: Examined) -> Iterator[Risk]:
-    if model.linears.provisional or model.config.modalities:
+    if model.modules is None and (model.linears.provisional or model.config.modalities):
         yield Risk(
             severity="low",
             code="provisional_layers",
@@ -202,6 +209,59 @@ def _provisional(model: Examined) -> Iterator[Risk]:
             "which leaves them as they are.",
             recovery_hint="Take a model whose layers are linear layers.",
         )
+
+
+@_rule
+def _differing_names(model: Examined) -> Iterator[Risk]:
+    found = disagreement(model.named.groups, model.linears.groups) if model.modules else None
+    if not found or model.quantized_by:
+        return
+    parts = []
+    if found.only_engine and found.only_files:
+        parts.append(f"{_first(found.only_engine)} of the engine are {_first(found.only_files)} in the weight files")
+    elif found.only_engine:
+        parts.append(f"no weight file names {_first(found.only_engine)}")
+    elif found.only_files:
+        parts.append(f"{_first(found.only_files)} of the weight files are no linear layers to the engine")
+    parts += [f"the engine has {seen} of {pattern} and the files {held}" for pattern, seen, held in found.counted[:2]]
+    yield Risk(
+        severity="low",
+        code="modules_differ",
+        message=f"The engine sees other layers than the weight files name: {'; '.join(parts)}.",
+        recovery_hint="Name layers as this analysis does: these are the engine's own names.",
+    )
+
+
+@_rule
+def _left_alone(model: Examined) -> Iterator[Risk]:
+    if model.modules is None:
+        return
+    # Matrices of many experts in one tensor, for which the engine has no preparation.
+    experts = [group for group in model.modules.kept if len(group.shape) == 3 and "expert" in group.pattern.lower()]
+    if experts:
+        yield Risk(
+            severity="high",
+            code="experts_not_quantized",
+            message=f"The engine leaves {_first([group.pattern for group in experts])} as they are: it cannot take "
+            f"experts of the class {experts[0].kind} apart.",
+            recovery_hint="Most weights stay unquantized; take a newer amd-quark, or another model.",
+        )
+    exclusions = model.catalogue.templates.get(model.model_type)
+    found = convolutions(model.modules, exclusions.exclude_defaults if exclusions else ())
+    if found:
+        yield Risk(
+            severity="low",
+            code="convolutions_quantized",
+            message="The engine quantizes convolutions too, and does not exclude "
+            f"{_first([name for name, _ in found])}.",
+            recovery_hint="Exclude them by name, unless you want them quantized.",
+        )
+
+
+def _first(patterns: Sequence[str]) -> str:
+    """The first two patterns of several, for a sentence."""
+    rest = len(patterns) - 2
+    return listed(patterns[:2]) + (f" and {rest} more" if rest > 0 else "")
 
 
 @_rule
@@ -246,4 +306,17 @@ def _source(model: Examined) -> Iterator[Risk]:
             message=f"{model.location.asked} is a folder of this runner and could be a Hub id as well; the folder "
             f"{model.location.path} is taken.",
             recovery_hint="Write the whole path to make it certain.",
+        )
+
+
+@_rule
+def _older(model: Examined) -> Iterator[Risk]:
+    location = model.location
+    if location.newer:
+        yield Risk(
+            severity="low",
+            code="snapshot_older",
+            message=f"This host has {location.asked} as of commit {(location.revision or '')[:7]}, and the Hub has "
+            f"commit {location.newer[:7]} by now; the one on this host is taken.",
+            recovery_hint=f"Ask with the revision {location.newer} to take the newer one.",
         )

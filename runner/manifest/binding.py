@@ -122,6 +122,11 @@ def _check_entry_point(manifest: RunManifest, derived: RunManifest) -> None:
             f"The script of {now.name} is {short(now.sha256)}, not the {short(before.sha256)} that was approved.",
             _NEW_MANIFEST,
         )
+    for file in sorted({*before.files, *now.files}):
+        if before.files.get(file) != now.files.get(file):
+            both = file in before.files and file in now.files
+            what = "another one than was approved" if both else "new" if file in now.files else "gone"
+            raise Changed("script_changed", f"{file} beside the script of {now.name} is {what}.", _NEW_MANIFEST)
     if before.path != now.path:
         raise Changed("runner_changed", f"The entry point moved from {before.path} to {now.path}.", _NEW_MANIFEST)
 

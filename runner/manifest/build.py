@@ -7,8 +7,9 @@ from pathlib import Path
 
 from runner.errors import BadRequest, DigestMismatch, Refused
 from runner.intake.comparison import check_files
-from runner.manifest.command import argument_list, chosen_entry_point, find_entry_point
+from runner.manifest.command import argument_list, chosen_entry_point, find_entry_point, make_job
 from runner.manifest.context import ManifestContext
+from runner.manifest.deviations import deviations
 from runner.manifest.environment import fixed_variables, secret_names
 from runner.planning.consistency import contradiction, outdated
 from runner.planning.plan import derived
@@ -38,17 +39,17 @@ def make_manifest(analysis: ModelAnalysis, plan: QuantPlan, output_dir: str, con
     What a person saw has to be what runs: the plan's decision table has to say its fields, and its estimates and
     findings have to be those that are made again now. Raises DigestMismatch [analysis_mismatch] for a plan made from
     another analysis, Changed [model_changed] when the model's files are not those of the analysis, Refused
-    [plan_inconsistent, plan_blocked], and what `command` raises. The only thing written is our own script, under its
-    digest.
+    [plan_inconsistent, plan_blocked], and what `command` raises. The only things written are scripts and files that the
+    command names, under their digest.
     """
     _check_origin(analysis, plan)
     check_files(analysis.size.files, context.model_files)
     _refuse_inconsistent(contradiction(plan))
     _check_derived(analysis, plan, context)
-    entry = find_entry_point(plan, context)
-    argv = argument_list(plan, analysis, output_dir, entry, context)
+    entry = find_entry_point(plan, analysis, context)
+    job = make_job(plan, analysis, output_dir, context)
+    argv = argument_list(job, entry, context)
     expected = _expected_files(plan, analysis, entry)
-    output = argv[argv.index("--output_dir") + 1]
     return RunManifest(
         made_by=context.made_by,
         inputs=ManifestInputs(
@@ -60,7 +61,7 @@ def make_manifest(analysis: ModelAnalysis, plan: QuantPlan, output_dir: str, con
             model_analysis=analysis,
             quant_plan=plan,
         ),
-        outputs=ManifestOutputs(output_dir=output, expected_files=expected),
+        outputs=ManifestOutputs(output_dir=job.output_dir, expected_files=expected),
         checkpoints=CHECKPOINTS,
         blocked_by=[],
         steps=_steps(analysis, argv, expected),
@@ -69,6 +70,7 @@ def make_manifest(analysis: ModelAnalysis, plan: QuantPlan, output_dir: str, con
         environment=fixed_variables(context.settings, entry),
         secrets=secret_names(context.settings),
         entry_point=entry,
+        deviations=deviations(job, entry, argv),
         versions=context.versions,
         model_files=context.model_files,
         dataset_files=context.dataset_files,
@@ -92,7 +94,7 @@ def _check_origin(analysis: ModelAnalysis, plan: QuantPlan) -> None:
 
 def _check_derived(analysis: ModelAnalysis, plan: QuantPlan, context: ManifestContext) -> None:
     """Refuse a plan that is blocked now, or whose estimates and findings are not those that are made now."""
-    chosen = plan.model_copy(update={"entry_point": chosen_entry_point(plan, context).value})
+    chosen = plan.model_copy(update={"entry_point": chosen_entry_point(plan, analysis, context).value})
     blocking = derived(chosen, analysis, context.catalogue, context.host).blocked_by
     if blocking:
         first, rest = blocking[0], len(blocking) - 1
@@ -127,11 +129,13 @@ def _steps(analysis: ModelAnalysis, argv: list[str], expected: list[str]) -> lis
     def ours(*words: str) -> str:
         return shlex.join(["ptq-runner", *words])
 
+    facts = analysis.model
+    pinned = () if facts.downloaded or not facts.revision else ("--revision", facts.revision)
     return [
         Step(
             name="intake",
             kind="analyze",
-            command=ours("intake", analysis.model.model_path),
+            command=ours("intake", facts.model_path, *pinned),
             produces=["model_analysis.json"],
         ),
         Step(name="plan", kind="plan", command=ours("plan", "model_analysis.json"), produces=["quant_plan.json"]),

@@ -1,19 +1,22 @@
-"""Scripts of ours under their own digest, so that the command that was shown is the command that runs.
+"""Scripts and files of a command under their own digest, so that the command that was shown is the command that runs.
 
-    <state_dir>/content/<sha256>/<name>
+    <state_dir>/content/<sha256>/<name>          a file by the digest of its content
+    <state_dir>/content/<sha256>/<name> ...      a whole folder by the digest of its list of names and digests
 
-A file is written once, made durable, and never changed: its folder's name says what must be in it.
+What is kept is written once, made durable, and never changed: its folder's name says what must be in it.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 import os
-from collections.abc import Iterator
+import shutil
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import mkstemp
+from tempfile import mkdtemp, mkstemp
 
 from runner.errors import Broken, Changed, NotHere
 
@@ -24,7 +27,7 @@ _AGAIN = "Make a new manifest; remove that folder of the content store first whe
 
 @dataclass(frozen=True)
 class Kept:
-    """A file of the store."""
+    """A file or a folder of the store, and its digest."""
 
     path: Path
     sha256: str
@@ -58,18 +61,31 @@ class ContentStore:
             content = path.read_bytes()
         except OSError as error:
             raise NotHere("file_missing", f"{path} cannot be read: {error.strerror}.") from None
+        return self.keep_bytes(path.name, content)
+
+    def keep_bytes(self, name: str, content: bytes) -> Kept:
+        """The same for content that has no file yet."""
         sha256 = hashlib.sha256(content).hexdigest()
-        target = self._folder / sha256 / path.name
-        try:
+        target = self._folder / sha256 / name
+        with _writing(target):
             if not target.exists():
                 self._write(target, content)
-        except OSError as error:
-            raise Broken(
-                "content_not_written",
-                f"{target} cannot be written: {error.strerror}.",
-                "Give the runner's user write access to its state folder.",
-            ) from None
         self.verify(target, sha256)
+        return Kept(target, sha256)
+
+    def keep_folder(self, files: Mapping[str, bytes]) -> Kept:
+        """Keep files together, by their paths within one folder, and return that folder.
+
+        Nothing else may lie in it: a program finds what lies beside it. Raises Broken [content_not_written] and Changed
+        [script_changed] as `keep` does.
+        """
+        digests = {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
+        sha256 = hashlib.sha256(json.dumps(digests, sort_keys=True).encode()).hexdigest()
+        target = self._folder / sha256
+        with _writing(target):
+            if not target.exists():
+                self._write_folder(target, files)
+        self._verify_folder(target, digests)
         return Kept(target, sha256)
 
     def verify(self, path: Path, sha256: str) -> None:
@@ -77,9 +93,34 @@ class ContentStore:
         try:
             found = digest_of(path)
         except NotHere as gone:
-            raise Changed("script_changed", f"The kept script is gone: {gone.message}", _AGAIN) from None
+            raise Changed("script_changed", f"The kept file is gone: {gone.message}", _AGAIN) from None
         if found != sha256:
-            raise Changed("script_changed", f"The kept script {path} has another content than its digest says.", _AGAIN)
+            raise Changed("script_changed", f"The kept file {path} has another content than its digest says.", _AGAIN)
+
+    def _verify_folder(self, folder: Path, digests: Mapping[str, str]) -> None:
+        there = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_symlink() or not path.is_dir()}
+        added = sorted(there - digests.keys())
+        if added:
+            raise Changed("script_changed", f"{folder / added[0]} was added to a kept folder.", _AGAIN)
+        for name, sha256 in digests.items():
+            self.verify(folder / name, sha256)
+
+    def _write_folder(self, target: Path, files: Mapping[str, bytes]) -> None:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        temporary = Path(mkdtemp(prefix=".", dir=target.parent))
+        try:
+            for name, content in files.items():
+                (temporary / name).parent.mkdir(parents=True, exist_ok=True)
+                self._write(temporary / name, content)
+            temporary.chmod(0o755)
+            try:
+                temporary.rename(target)
+            except OSError:
+                if not target.is_dir():  # else somebody kept the same folder in the meantime
+                    raise
+            _sync(target.parent)
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
 
     def _write(self, target: Path, content: bytes) -> None:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -92,6 +133,19 @@ class ContentStore:
             temporary.replace(target)
         for folder in (target.parent, target.parent.parent):
             _sync(folder)
+
+
+@contextmanager
+def _writing(target: Path) -> Iterator[None]:
+    """Turns what the system refuses into a sentence."""
+    try:
+        yield
+    except OSError as error:
+        raise Broken(
+            "content_not_written",
+            f"{target} cannot be written: {error.strerror}.",
+            "Give the runner's user write access to its state folder.",
+        ) from None
 
 
 @contextmanager

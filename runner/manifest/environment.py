@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from runner.settings import RunnerSettings
 from schemas.artifacts.manifest import EntryPoint
 
@@ -12,13 +14,17 @@ _ALWAYS = {
     "TOKENIZERS_PARALLELISM": "false",  # forking after tokenizing else warns or hangs
     "HF_HUB_DISABLE_TELEMETRY": "1",
 }
+_HUB = ("HF_ENDPOINT", "HF_HUB_CACHE")
 _OFFLINE = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1"}
 
 
 def fixed_variables(settings: RunnerSettings, entry: EntryPoint) -> dict[str, str]:
     """Variables that belong to the approved command."""
     variables = dict(_ALWAYS)
-    if not settings.models.hub:
+    if settings.models.hub:
+        # Where the run downloads from and into has to be what was analysed and what is looked for later.
+        variables |= {name: value for name in _HUB if (value := os.environ.get(name, ""))}
+    else:
         variables |= _OFFLINE
     if entry.name == "quantize_quark":
         variables["QUARK_PROFILING"] = "1"  # it then writes quark_profile.yaml: phases, durations, memory

@@ -14,8 +14,6 @@ _INFORMATIONAL = frozenset({"hardware"})
 _OPTIONAL = frozenset(OPTIONAL) - _INFORMATIONAL
 """Rows that only stand there when somebody asked; without a row the field has to be at its default."""
 
-_DEFAULTS = (None, False, "auto")
-
 _LONGEST = 80  # characters of one value in a sentence
 
 
@@ -38,7 +36,7 @@ def contradiction(plan: QuantPlan) -> str | None:
                 f"and the plan itself {_shown(fields[row.decision])}."
             )
     for name, value in fields.items():
-        if name not in counts and not (name in _OPTIONAL and value in _DEFAULTS):
+        if name not in counts and not (name in _OPTIONAL and _same(value, QuantPlan.model_fields[name].default)):
             return f"The plan's decision table has no row {name}, and the plan says {_shown(value)}."
     return None
 

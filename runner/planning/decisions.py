@@ -15,12 +15,13 @@ from runner.planning import datasets, layers, placement, recommend, schemes
 from runner.planning.host_view import HostView
 from runner.planning.recommend import Source
 from schemas.artifacts.analysis import ModelAnalysis
-from schemas.artifacts.plan import Calibration, CalibrationChanges, Decision, Device, ModelExport, PlanChoices
+from schemas.artifacts.plan import Calibration, CalibrationChanges, Decision, PlanChoices, QuantPlan
 from schemas.catalog import Catalogue, Template
 
 OPTIONAL = (
     *("hardware", "tensor_parallel", "min_kv_scale", "kv_cache_post_rope", "attention_dtype", "data_type", "multi_gpu"),
     *(
+        "multi_device",
         "write_algorithm_config",
         "file2file_quantization",
         "num_eval_data",
@@ -32,6 +33,8 @@ OPTIONAL = (
 """Rows that only stand in the table when somebody asked for them."""
 
 _WHY = {
+    "write_algorithm_config": "Requested, for algorithms without a built-in configuration in this family.",
+    "file2file_quantization": "Requested: one weight file after another, without loading the model.",
     "hardware": "The GPU that will serve the model.",
     "tensor_parallel": "GPUs among which the server will split each layer.",
 }
@@ -119,7 +122,7 @@ def algorithm(question: Question) -> Decision:
         return _row("algorithm", asked or None, "Requested." if asked else "Requested: none.", "request")
     if choices.global_scheme is not None:
         return _row("algorithm", None, "RTN baseline (fastest).", "published")
-    found = recommend.recommend_algorithm(choices, question.template, question.catalogue)
+    found = recommend.recommend_algorithm(choices, question.analysis, question.catalogue, question.host)
     return _row("algorithm", found.value, found.reason, found.source)
 
 
@@ -135,6 +138,8 @@ def kv_cache_scheme(question: Question, scheme: str, device: str) -> Decision:
         return _row("kv_cache_scheme", None, "Not asked for; it goes with FP8 schemes.", "default")
     if device != "cuda":
         return _row("kv_cache_scheme", None, "Not asked for; recommended only for inference on a GPU.", "host")
+    if choices.file2file_quantization:
+        return _row("kv_cache_scheme", None, "File-to-file quantization calibrates nothing.", "engine")
     if not (question.template and question.template.kv_layers) or "fp8" not in catalogue.kv_cache_schemes:
         return _row("kv_cache_scheme", None, "The engine cannot quantize this family's KV cache.", "engine")
     return _row("kv_cache_scheme", "fp8", "Recommended for FP8 inference.", "published")
@@ -183,12 +188,11 @@ def device(question: Question) -> Decision:
     return _row("device", found.value, found.reason, found.source)
 
 
-def entry_point(question: Question, device_name: str, dataset: str, export: str) -> Decision:
-    """The program that quantizes."""
-    asked = question.choices.entry_point
-    found = placement.choose_entry_point(
-        asked, cast(Device, device_name), dataset, cast(ModelExport, export), question.host
-    )
+def entry_point(question: Question, plan: QuantPlan | None = None) -> Decision:
+    """The program that quantizes, chosen for all that the plan asks; without a plan, the row that holds its place."""
+    if plan is None:
+        return _row("entry_point", "auto", "Chosen once everything else is decided.", "default")
+    found = placement.choose_entry_point(question.choices.entry_point, plan, question.analysis, question.host)
     return _row("entry_point", found.value, found.reason, found.source)
 
 

@@ -13,6 +13,8 @@ from schemas.catalog import Catalogue, Scheme
 
 def why_not(plan: QuantPlan, analysis: ModelAnalysis, catalogue: Catalogue, host: HostView) -> str | None:
     """Why nothing can or may be measured, whatever the plan's intent is; None when it can."""
+    if plan.file2file_quantization:
+        return "File-to-file quantization loads no model and ends before an evaluation."
     if remote_code.evaluation_would_run_code(plan, analysis):
         return "The evaluation would run code of the model's repository, which nobody approved."
     if plan.device == "cpu" and needs_gpu(plan, analysis, catalogue):

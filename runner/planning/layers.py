@@ -1,26 +1,33 @@
 """Which layers a plan quantizes, and how.
 
 The engine decides by module name: an exclusion wins over everything, then an override with exactly that name, then the
-first override whose pattern matches, then the global scheme. Patterns are those of `fnmatch`; without a wildcard they
-must be the whole name. Source: layer configuration of amd-quark 0.13.
+first override whose pattern matches, then the global scheme. Patterns are those of `fnmatch`, upper and lower case told
+apart; without a wildcard they must be the whole name. Source: layer configuration of amd-quark 0.13.
 
-A group of an analysis stands for many layers: in its pattern each `*` is a number. A pattern of a person that names no
-number treats all layers of a group alike, so one of them speaks for all; otherwise every name is tried.
+A group of an analysis stands for many layers: in its pattern each `*` is a number, and the group says which. Everything
+here counts layers exactly, without writing down their names. Where a group does not say its numbers, layers are taken
+to be numbered from 0 and counts are shares of it.
 """
 
 from __future__ import annotations
 
-import itertools
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
+from functools import lru_cache
+from itertools import islice
 from typing import Literal
 
+from runner.planning.globs import Names, has_wildcard, parse_numbers
 from schemas.artifacts.analysis import LinearGroup, ModelAnalysis
 from schemas.artifacts.plan import LayerMatch, QuantPlan
 
-_WILDCARDS = "*?["
+__all__ = [
+    *("Hit", "Target", "described", "examples", "hits", "in_order", "linear_groups", "matches"),
+    *("matching", "matching_any", "names_are_exact", "names_are_modules", "quantized", "targets", "ways"),
+]
+
+SHOWN = 3
+"""How many names stand for all that a pattern matches."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +43,14 @@ class Target:
     pattern: str | None = None
 
 
+@dataclass(frozen=True)
+class Hit:
+    """How many layers of a group a pattern matches: at least one."""
+
+    group: LinearGroup
+    count: int
+
+
 def in_order(overrides: dict[str, str]) -> list[tuple[str, str]]:
     """Overrides in the order in which the engine gets them: the most specific pattern first.
 
@@ -45,29 +60,29 @@ def in_order(overrides: dict[str, str]) -> list[tuple[str, str]]:
 
     def specificity(item: tuple[str, str]) -> tuple[bool, int, str]:
         pattern = item[0]
-        literal = sum(character not in _WILDCARDS for character in pattern)
+        literal = sum(character not in "*?[" for character in pattern)
         return has_wildcard(pattern), -literal, pattern
 
     return sorted(overrides.items(), key=specificity)
 
 
-def has_wildcard(pattern: str) -> bool:
-    """Whether a pattern can match several names."""
-    return any(character in pattern for character in _WILDCARDS)
-
-
 def targets(plan: QuantPlan, analysis: ModelAnalysis) -> list[Target]:
     """What the plan does to every group of layers; a group stands once for each different treatment."""
     overrides = in_order(plan.layer_quant_config)
-    patterns = [*plan.exclude_layers, *(pattern for pattern, _ in overrides)]
+    excluded = frozenset(plan.exclude_layers)
     found: list[Target] = []
     for group in analysis.quantization_targets.groups:
-        if group.excluded_by_default and not plan.exclude_layers_changed:
+        if group.never_quantized or (group.excluded_by_default and not plan.exclude_layers_changed):
             found.append(Target(group, group.count, None))
             continue
-        names = list(_names(group, analysis, patterns))
-        ways = Counter(_treatment(name, plan, overrides) for name in names)
-        found += [Target(group, _share(group, hits, len(names)), *way) for way, hits in ways.items()]
+        treated: dict[tuple[str | None, str | None], int] = {}
+        for matched, count in ways(group, analysis, (*plan.exclude_layers, *plan.layer_quant_config)).items():
+            way: tuple[str | None, str | None] = (None, None)
+            if not matched & excluded:
+                named = ((scheme, pattern) for pattern, scheme in overrides if pattern in matched)
+                way = next(named, (plan.global_scheme, None))
+            treated[way] = treated.get(way, 0) + count
+        found += [Target(group, count, *way) for way, count in treated.items()]
     return found
 
 
@@ -80,28 +95,63 @@ def matches(plan: QuantPlan, analysis: ModelAnalysis) -> list[LayerMatch]:
     """What each pattern of the plan matches, the exclusions first."""
     named: list[tuple[Literal["exclude", "override"], str]] = [("exclude", name) for name in plan.exclude_layers]
     named += [("override", pattern) for pattern, _ in in_order(plan.layer_quant_config)]
-    exact = names_are_exact(analysis)
+    numbered = all(_names(group, analysis)[1] for group in analysis.quantization_targets.groups)
+    exact = names_are_exact(analysis) and numbered
+    return [
+        LayerMatch(
+            pattern=pattern,
+            role=role,
+            count=sum(hit.count for hit in hits(pattern, analysis)),
+            examples=examples(pattern, analysis),
+            exact=exact,
+        )
+        for role, pattern in named
+    ]
+
+
+def ways(group: LinearGroup, analysis: ModelAnalysis, patterns: Iterable[str]) -> dict[frozenset[str], int]:
+    """How many layers of a group match exactly which of the patterns. The counts add up to the whole group."""
+    names, exact = _names(group, analysis)
+    found = _ways(names, tuple(patterns))
+    return {kinds: count if exact else _share(group, count, names.size) for kinds, count in found}
+
+
+def hits(pattern: str, analysis: ModelAnalysis) -> list[Hit]:
+    """The groups of which the pattern matches at least one layer, and how many of each."""
     found = []
-    for role, pattern in named:
-        groups = matching(pattern, analysis)
-        count, examples = sum(group.count for group in groups), [group.pattern for group in groups[:3]]
-        found.append(LayerMatch(pattern=pattern, role=role, count=count, examples=examples, exact=exact))
+    for group in linear_groups(analysis):
+        names, exact = _names(group, analysis)
+        count = _count(names, pattern)
+        if count:
+            found.append(Hit(group, count if exact else _share(group, count, names.size)))
     return found
+
+
+def examples(pattern: str, analysis: ModelAnalysis) -> list[str]:
+    """A few names that a pattern matches: the first of each group, then further ones, lowest numbers first."""
+    found = [_examples(_names(group, analysis)[0], pattern) for group in linear_groups(analysis)]
+    firsts = [names[0] for names in found if names]
+    return [*firsts, *(name for names in found for name in names[1:])][:SHOWN]
 
 
 def matching(pattern: str, analysis: ModelAnalysis) -> list[LinearGroup]:
     """The groups of which the pattern matches at least one layer."""
-    return [
-        group
-        for group in analysis.quantization_targets.groups
-        if any(fnmatchcase(name, pattern) for name in _names(group, analysis, [pattern]))
-    ]
+    return [hit.group for hit in hits(pattern, analysis)]
 
 
 def matching_any(patterns: Iterable[str], analysis: ModelAnalysis) -> list[LinearGroup]:
     """The groups of which at least one pattern matches a layer."""
-    hit = {group.pattern for pattern in patterns for group in matching(pattern, analysis)}
-    return [group for group in analysis.quantization_targets.groups if group.pattern in hit]
+    patterns = tuple(patterns)
+    return [
+        group
+        for group in linear_groups(analysis)
+        if any(_count(_names(group, analysis)[0], pattern) for pattern in patterns)
+    ]
+
+
+def linear_groups(analysis: ModelAnalysis) -> list[LinearGroup]:
+    """The groups that a pattern can mean: not those that no plan quantizes, such as routers of a class of their own."""
+    return [group for group in analysis.quantization_targets.groups if not group.never_quantized]
 
 
 def names_are_exact(analysis: ModelAnalysis) -> bool:
@@ -110,42 +160,71 @@ def names_are_exact(analysis: ModelAnalysis) -> bool:
     return found.method == "modules" and not found.provisional and bool(found.groups)
 
 
-def described(groups: Iterable[LinearGroup], limit: int = 3) -> str:
+def names_are_modules(analysis: ModelAnalysis) -> bool:
+    """Whether a pattern that matches no name here matches none in the engine either.
+
+    True for the engine's own list. Names of weight files are those of the modules as well where nothing is provisional
+    and the model has but one tower: renaming goes with fused experts, and with what surrounds a language model.
+    """
+    found = analysis.quantization_targets
+    if names_are_exact(analysis):
+        return True
+    doubtful = found.provisional or any(group.provisional for group in found.groups)
+    return bool(found.groups) and not doubtful and not analysis.model.modalities
+
+
+def described(groups: Iterable[LinearGroup], limit: int = SHOWN) -> str:
     """Group patterns for a sentence, at most `limit` of them."""
     patterns = list(dict.fromkeys(group.pattern for group in groups))
     rest = len(patterns) - limit
     return ", ".join(patterns[:limit]) + (f" and {rest} more" if rest > 0 else "")
 
 
-def _treatment(name: str, plan: QuantPlan, overrides: list[tuple[str, str]]) -> tuple[str | None, str | None]:
-    if any(fnmatchcase(name, pattern) for pattern in plan.exclude_layers):
-        return None, None
-    for pattern, scheme in overrides:
-        if fnmatchcase(name, pattern):
-            return scheme, pattern
-    return plan.global_scheme, None
-
-
-def _share(group: LinearGroup, hits: int, of: int) -> int:
+def _share(group: LinearGroup, count: int, of: int) -> int:
     """How many layers of a group a part of its names stands for; what matches at all is at least one layer."""
-    return max(1, round(group.count * hits / of))
+    return max(1, round(group.count * count / of))
 
 
-def _names(group: LinearGroup, analysis: ModelAnalysis, patterns: list[str]) -> Iterator[str]:
-    """Names that stand for the group: one where no pattern can tell them apart, else all that its numbers allow."""
-    parts = group.pattern.split("*")
+def _names(group: LinearGroup, analysis: ModelAnalysis) -> tuple[Names, bool]:
+    """The names of a group, and whether they are exactly its layers."""
+    found = _numbered(group.pattern, tuple(group.numbers))
+    if found is not None and found.size == group.count:
+        return found, True
+    return _guessed(group.pattern, group.count, analysis.model.hidden_layers or 1, analysis.model.experts or 1), False
+
+
+# What follows is kept: one plan asks the same of each group for its targets, its estimates and its findings, and a
+# conversation makes plan after plan of one model.
+
+
+@lru_cache(maxsize=4096)
+def _ways(names: Names, patterns: tuple[str, ...]) -> tuple[tuple[frozenset[str], int], ...]:
+    return tuple(names.ways(patterns).items())
+
+
+@lru_cache(maxsize=4096)
+def _count(names: Names, pattern: str) -> int:
+    return names.count(pattern)
+
+
+@lru_cache(maxsize=4096)
+def _examples(names: Names, pattern: str) -> tuple[str, ...]:
+    return tuple(islice(names.examples(pattern), SHOWN))
+
+
+@lru_cache(maxsize=4096)
+def _numbered(pattern: str, numbers: tuple[str, ...]) -> Names | None:
+    """The names that a group's numbers say; None where they do not fit its pattern."""
+    parts, slots = tuple(pattern.split("*")), [parse_numbers(text) for text in numbers]
+    known = tuple(slot for slot in slots if slot is not None)
+    return Names(parts, known) if len(known) == len(slots) == len(parts) - 1 else None
+
+
+@lru_cache(maxsize=4096)
+def _guessed(pattern: str, count: int, layers: int, experts: int) -> Names:
+    """Names of a group that does not say its numbers: layers first, experts last."""
+    parts = tuple(pattern.split("*"))
     stars = len(parts) - 1
-    if not stars or not any(character.isdigit() or character in "?[" for pattern in patterns for character in pattern):
-        yield "0".join(parts)
-        return
-    for numbers in itertools.product(*_ranges(group, analysis, stars)):
-        yield parts[0] + "".join(f"{number}{part}" for number, part in zip(numbers, parts[1:], strict=True))
-
-
-def _ranges(group: LinearGroup, analysis: ModelAnalysis, stars: int) -> list[range]:
-    """The numbers of each `*`: layers first, experts last."""
-    layers = range(max(analysis.model.hidden_layers or 1, 1))
-    experts = range(max(analysis.model.experts or 1, 1))
-    if stars == 1:
-        return [range(max(len(layers), group.count))]
-    return [layers] + [experts] * (stars - 1)
+    if stars <= 1:
+        return Names(parts, (tuple(range(max(layers, count))),) * stars)
+    return Names(parts, (tuple(range(layers)), *[tuple(range(experts))] * (stars - 1)))

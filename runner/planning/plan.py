@@ -67,6 +67,7 @@ class _Table:
 
     def __init__(self, question: Question) -> None:
         self._question = question
+        self._analysis_digest = digest(question.analysis)  # of a large model: made once, and not for every draft
         self._rows: dict[str, Decision] = {}
         excluded = decisions.exclude_layers(question)
         self._fill(decisions.global_scheme(question, _strings(excluded.value)))
@@ -75,13 +76,18 @@ class _Table:
         self._fill(excluded, decisions.layer_quant_config(question), decisions.algorithm(question))
         self._fill(*decisions.calibration(question))
         export, trust = decisions.model_export(question), decisions.trust_remote_code(question)
-        dataset = self.value("calibration_dataset")
-        entry = decisions.entry_point(question, str(device.value), dataset, str(export.value))
-        # Whether a measurement can be made depends on all that follows it in the table.
-        self._fill(decisions.evaluation_intent(question, str(entry.value), None))
-        self._fill(export, device, entry, trust, *decisions.extras(question))
+        # Whether a measurement can be made depends on all that follows it in the table, and the program on all of it.
+        self._fill(decisions.evaluation_intent(question, "", None), export, device)
+        self._fill(decisions.entry_point(question), trust, *decisions.extras(question))
+        self._fill(decisions.entry_point(question, self._with_files()))
         why_not = evaluation.why_not(self.plan(), question.analysis, question.catalogue, question.host)
-        self._fill(decisions.evaluation_intent(question, str(entry.value), why_not))
+        self._fill(decisions.evaluation_intent(question, self.value("entry_point"), why_not))
+
+    def _with_files(self) -> QuantPlan:
+        """The plan so far with the configuration files that its command would name."""
+        question, plan = self._question, self.plan()
+        written = algorithm_configs.written(plan, question.analysis, question.catalogue, question.host)
+        return plan.model_copy(update={"algorithm_configs": written})
 
     def _fill(self, *rows: Decision) -> None:
         self._rows |= {row.decision: row for row in rows}
@@ -97,7 +103,7 @@ class _Table:
         return QuantPlan(
             model=PlannedModel(
                 model_type=question.analysis.model.model_type,
-                analysis_digest=digest(question.analysis),
+                analysis_digest=self._analysis_digest,
                 model_path=question.analysis.model.model_path,
             ),
             global_scheme=value("global_scheme"),
@@ -123,6 +129,7 @@ class _Table:
             attention_dtype=question.choices.attention_dtype,
             data_type=question.choices.data_type or "auto",
             multi_gpu=question.choices.multi_gpu,
+            multi_device=bool(question.choices.multi_device),
             file2file_quantization=bool(question.choices.file2file_quantization),
             num_eval_data=question.choices.num_eval_data,
             evaluation_dataset=question.choices.evaluation_dataset,

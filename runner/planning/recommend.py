@@ -19,8 +19,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from runner.planning import schemes
+from runner.planning import algorithm_configs, schemes
 from runner.planning.host_view import HostView
+from schemas.artifacts.analysis import ModelAnalysis
 from schemas.artifacts.plan import PlanChoices, Priority
 from schemas.catalog import Catalogue, Template
 
@@ -79,22 +80,31 @@ def recommend_scheme(choices: PlanChoices, widths: list[int], catalogue: Catalog
     return Recommendation(names[0], "; ".join([because, *passed]) + ".", source)
 
 
-def recommend_algorithm(choices: PlanChoices, template: Template | None, catalogue: Catalogue) -> Recommendation:
-    """The algorithm that goes with a recommended scheme, if the engine has a configuration of it for this family."""
+def recommend_algorithm(
+    choices: PlanChoices, analysis: ModelAnalysis, catalogue: Catalogue, host: HostView
+) -> Recommendation:
+    """The algorithm that goes with a recommended scheme: one that the engine has a configuration of for this family,
+    or may be given one that is written, where the person wants that. Otherwise none, and the reason offers it."""
     wanted = _ALGORITHMS.get(choices.priority, ()) if choices.priority else ()
     if not wanted:
         return Recommendation(None, "RTN baseline (fastest).", "published")
+    template = catalogue.templates.get(analysis.compatibility.template or analysis.model.model_type)
+    family = template_name(template)
     built_in = template.algorithms if template else []
     for name in wanted:
         if name in built_in and name in catalogue.algorithms:
-            return Recommendation(
-                name, f"Recommended with it, and built in for {template_name(template)}.", "published"
-            )
-    listed = " or ".join(wanted)
+            return Recommendation(name, f"Recommended with it, and built in for {family}.", "published")
+    offers = (algorithm_configs.offer(name, analysis, catalogue, host) for name in wanted)
+    offered = next((offer for offer in offers if offer is not None), None)
     engine = f"Quark {catalogue.versions.quark}" if catalogue.versions.quark else "the installed Quark"
-    return Recommendation(
-        None, f"RTN baseline: {engine} has no built-in {listed} for {template_name(template)}.", "engine"
-    )
+    missing = f"{engine} has no built-in {' or '.join(wanted)} for {family}"
+    if offered is None:
+        return Recommendation(None, f"RTN baseline: {missing}.", "engine")
+    if choices.write_algorithm_config:
+        reason = f"Recommended with it; {missing}, so its configuration is written after that of {offered.family}."
+        return Recommendation(offered.algorithm, reason, "published")
+    say = f"say 'use {offered.algorithm} and write its configuration' for one derived from that of {offered.family}"
+    return Recommendation(None, f"RTN baseline: {missing}; {say}.", "engine")
 
 
 def template_name(template: Template | None) -> str:

@@ -9,8 +9,8 @@ Prints one line of JSON and exits with 0:
     torch_build                    {cuda, hip, tag}: "12.6", "7.1", and cpu, cu126, rocm7.1; all null without torch
     quark_path                     the folder of the engine's package, or null
     quark_cli                      the console script beside the interpreter, or null
-    ninja, compiler                what the engine needs to build its kernels: whether ninja is there, the path of a C++
-                                   compiler or null
+    ninja, compiler,               what the engine needs to build its kernels: whether ninja is there, the path of a C++
+    python_headers                 compiler or null, and whether Python.h is there
 
 Standard library only. Takes about 0.1 s.
 """
@@ -25,6 +25,7 @@ import platform
 import re
 import shutil
 import sys
+import sysconfig
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +73,7 @@ def environment() -> dict[str, Any]:
         "quark_cli": _program("quark-cli", scripts),
         "ninja": _program("ninja", scripts) is not None or shutil.which("ninja") is not None,
         "compiler": shutil.which(os.environ.get("CXX") or "c++") or shutil.which("g++") or shutil.which("clang++"),
+        "python_headers": (Path(sysconfig.get_path("include")) / "Python.h").is_file(),
     }
 
 

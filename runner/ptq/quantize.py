@@ -7,15 +7,14 @@ with --trust_remote_code. Events are JSON lines on stdout, between whatever the 
     {"ptq": "progress", "phase": P, "done": n, "total": m}
     {"ptq": "perplexity", "of": "original"|"quantized", "value": x or null, "dataset": "...", "tokens": n read}
     {"ptq": "output", "dir": "...", "bytes": n}     the checkpoint is complete
+    {"ptq": "memory", "gpu_peak_bytes": n}          the most that torch held on each GPU, added up; also of a failure
     {"ptq": "error", "phase": P, "type": "...", "message": "..."}
     {"ptq": "done"}                                 the last line of a success
 
-Exit status: 0; 1 after an error event (one sentence on stderr for bad input, a traceback for anything else); 2 for a
-wrong command line, before anything heavy is imported.
+Exit status: 0; 1 after an error event (a sentence on stderr for bad input, else a traceback); 2 for a wrong command.
 
-The quantized model is evaluated after its export, which merges scales of keys and values and packs every layer: only
-then is it the model that was written. Seen with amd-quark 0.13: afterwards, perplexity equals that of the reloaded
-checkpoint; before, it differs with an fp8 KV cache, and mxfp4 on a CPU cannot be evaluated at all.
+The quantized model is evaluated after its export, which merges scales and packs layers: only then is it what was
+written. Seen with amd-quark 0.13: before, perplexity differs with an fp8 KV cache, and mxfp4 fails on a CPU.
 """
 
 from __future__ import annotations
@@ -23,15 +22,17 @@ from __future__ import annotations
 import argparse
 import contextlib
 import difflib
+import glob
 import itertools
 import json
 import math
 import os
 import sys
 import tempfile
+import threading
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -104,6 +105,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Quantize a language model with AMD Quark.", allow_abbrev=False)
     add = parser.add_argument
     add("--model_dir", required=True, help="Folder of the model, or its id on the Hub.")
+    add("--revision", help="Commit, tag or branch of a Hub id, which is downloaded first.")
     add("--output_dir", required=True, type=Path, help="Folder for the result: new or empty.")
     add("--quant_scheme", required=True)
     add("--layer_quant_scheme", action="append", nargs=2, default=[], metavar=("PATTERN", "SCHEME"))
@@ -136,13 +138,9 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 def contradiction(options: argparse.Namespace) -> str | None:
     """Why the options make no sense together; None when they do."""
-    for least, flags in (
-        (0, ["eval_windows"]),
-        (1, ["num_calib_data", "seq_len", "batch_size"]),
-        (2, ["eval_seq_len"]),
-    ):
-        if low := next((flag for flag in flags if getattr(options, flag) < least), None):
-            return f"--{low} must be at least {least}."
+    least = {"eval_windows": 0, "num_calib_data": 1, "seq_len": 1, "batch_size": 1, "eval_seq_len": 2}
+    if low := next((flag for flag in least if getattr(options, flag) < least[flag]), None):
+        return f"--{low} must be at least {least[low]}."
     if not 0 <= options.min_kv_scale < math.inf:
         return "--min_kv_scale must be a number from 0 on."
     files = [name for name, _ in options.quant_algo_config_file]
@@ -166,10 +164,19 @@ def run(options: argparse.Namespace, events: Events) -> None:
 
     if options.device == "cuda" and not torch.cuda.is_available():
         raise BadInput(f"torch {torch.__version__} of this interpreter finds no GPU: use --device cpu, or a GPU build.")
+    if not Path(options.model_dir).is_dir():
+        options.model_dir = download(options, events)
+        if problem := incomplete(Path(options.model_dir)):
+            raise BadInput(f"The model cannot be read: {problem}")
     torch.manual_seed(0)  # the same command gives the same checkpoint
     native = torch.backends.mkldnn.is_available() and torch.ops.mkldnn._is_mkldnn_bf16_supported()
     with contextlib.nullcontext() if options.device == "cuda" or native else products_in_float32(torch):
-        work(options, events)
+        try:
+            work(options, events)
+        finally:
+            if options.device == "cuda":
+                peaks = map(torch.cuda.max_memory_allocated, range(torch.cuda.device_count()))
+                events.write("memory", gpu_peak_bytes=sum(peaks))
 
 
 def work(options: argparse.Namespace, events: Events) -> None:
@@ -227,6 +234,8 @@ def check_files(options: argparse.Namespace) -> None:
     """Refuse what can be seen to fail without loading anything, and make the output folder."""
     source, output = Path(options.model_dir), options.output_dir
     if source.is_dir():
+        if options.revision:
+            raise BadInput(f"{source} is a folder and has no revision: leave --revision out.")
         if problem := incomplete(source):
             raise BadInput(f"The model cannot be read: {problem}")
         if output.resolve() == source.resolve() or source.resolve() in output.resolve().parents:
@@ -244,6 +253,60 @@ def check_files(options: argparse.Namespace) -> None:
         tempfile.TemporaryFile(dir=output).close()
     except OSError as problem:
         raise BadInput(f"The output folder {output} cannot be written to: {problem.strerror}.") from None
+
+
+def download(options: argparse.Namespace, events: Events) -> str:
+    """The folder of a Hub model in the cache: one whole commit, its weights as the safetensors that loading takes."""
+    from httpx import HTTPError
+    from huggingface_hub import HfApi, constants, hf_hub_download, snapshot_download
+
+    model, index, code = options.model_dir, "model.safetensors.index.json", [".py"] * options.trust_remote_code
+    try:
+        info = HfApi().model_info(model, revision=options.revision, files_metadata=True)
+        files = {file.rfilename: file for file in info.siblings or []}
+        weights = [name for name in files if name.endswith(".safetensors") and "/" not in name]
+        if "model.safetensors" in files:
+            weights = ["model.safetensors"]
+        elif index in files:
+            path = Path(hf_hub_download(model, index, revision=info.sha))
+            weights = sorted(set(read_json(path, "The index of the weights").get("weight_map", {}).values()))
+        ends = (".json", ".model", ".txt", ".jinja", ".tiktoken", *code)
+        small = [name for name in files if name.endswith(ends if "/" not in name else (".jinja", *code))]
+        wanted = {name: files[name] for name in (*small, *weights) if name in files}
+        cache = Path(constants.HF_HUB_CACHE, f"models--{model.replace('/', '--')}", "blobs")
+        blobs = {file.lfs.sha256 if file.lfs else file.blob_id for file in wanted.values()}
+        with arriving(cache, blobs, sum(file.size or 0 for file in wanted.values()), events):
+            allowed = [glob.escape(name) for name in wanted]  # never the same weights again as *.bin or originals
+            folder = Path(snapshot_download(model, revision=info.sha, allow_patterns=allowed))
+    except (OSError, ValueError, KeyError, TypeError, HTTPError) as problem:
+        raise BadInput(f"{model} cannot be downloaded from the Hub: {problem}") from None
+    for name in (*small, *weights):
+        path = folder / name
+        if name not in files or not path.is_file() or path.stat().st_size != files[name].size:
+            raise BadInput(f"The download of {model} is not complete: {name} is missing or has another size.")
+    return str(folder)
+
+
+@contextlib.contextmanager
+def arriving(cache: Path, blobs: set[Any], total: int, events: Events) -> Iterator[None]:
+    """Say every second how many bytes of these blobs are in the cache by now; unfinished ones have longer names."""
+    over = threading.Event()
+
+    def watch() -> None:
+        while not over.wait(1.0):
+            arrived = 0
+            for path in cache.glob("*"):
+                with contextlib.suppress(OSError):  # renamed just now
+                    arrived += path.stat().st_size if path.name.partition(".")[0] in blobs else 0
+            events.progress(min(arrived, total), total)
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
 
 
 def read_json(path: Path, what: str) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import translate
 from typing import Any
 
-from runner.planning.layers import has_wildcard
+from runner.planning.globs import has_wildcard
 from runner.runs import words
 from runner.runs.intended import Intended
 from runner.runs.judgement import Judgement, broken, doubtful, held

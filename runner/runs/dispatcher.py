@@ -29,6 +29,7 @@ from runner.runs.following import LogFollower
 from runner.runs.outcome import Outcome
 from runner.runs.submission import Submission, read_submission
 from runner.runs.table import Entry, RunTable, cancelled_by, read_cancel
+from schemas.artifacts.manifest import RunManifest
 from schemas.artifacts.report import ValidationReport
 from schemas.runs import RunState
 
@@ -174,10 +175,12 @@ class Dispatcher:
     async def _conclude(self, entry: Entry, end: Exit) -> None:
         follower = LogFollower(entry.folder.log_path)
         progress = await asyncio.to_thread(follower.read_to_end, end.exit_code == 0)
+        manifest: RunManifest | None = None
         started = end.started_at or entry.run.started_at
         if not end.cancelled and not entry.folder.cancel_asked():
             self.table.change(entry, RunState.VERIFYING, started_at=started, exit_code=end.exit_code, progress=progress)
             submission = await asyncio.to_thread(read_submission, entry.folder)
+            manifest = submission.run_manifest
             report = await self.judge.report(entry, submission, end, follower)
             state = RunState.FAILED if report.status == "failed" else RunState.SUCCEEDED
             code = "" if state is RunState.SUCCEEDED else _failure_code(end)
@@ -187,7 +190,7 @@ class Dispatcher:
         complete = outcome.model_copy(
             update={"started_at": started, "exit_code": end.exit_code, "progress": follower.progress}
         )
-        self.table.end(entry, complete)
+        self.table.end(entry, complete, manifest)
 
     async def _give_up(self, entry: Entry, lost: Lost) -> None:
         """The supervisor is gone without telling: what became of the command is not known. It is never run again."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from runner.runs.tables import ExclusionTable, ReplacementTable
+from schemas.artifacts.report import Measured
 
 
 @dataclass(frozen=True)
@@ -41,4 +42,5 @@ class Evidence:
     exclusions: ExclusionTable | None = None
     replacements: ReplacementTable | None = None
     reload: ReloadOutcome | None = None
+    measured: Measured | None = None
     last_lines: tuple[str, ...] = ()

@@ -20,7 +20,7 @@ from schemas.runs import Progress
 
 _PIECE_BYTES: Final = 1 << 20
 _LAST_LINES: Final = 200
-_MOST_TOKENS: Final = 2**53  # as many as every reader of JSON can count
+_LARGEST_COUNT: Final = 2**53  # as far as every reader of JSON can count
 # Where the middle of a long log was cut out it reads as NUL bytes. Lines end there: the two halves are not one.
 _CUT_OUT: Final = re.compile(rb"\0+")
 
@@ -37,6 +37,7 @@ class LogFollower:
         self._last: deque[str] = deque(maxlen=_LAST_LINES)
         self.evaluation_dataset = ""
         self.evaluated_tokens: int | None = None
+        self.gpu_memory_bytes: int | None = None
 
     @property
     def progress(self) -> Progress:
@@ -84,19 +85,25 @@ class LogFollower:
         for segment in segments:
             self._tables.read(segment)
             if segment.startswith('{"ptq"'):
-                self._note_evaluation(segment)
+                self._note_measurement(segment)
             if segment.strip():
                 self._last.append(segment)
 
-    def _note_evaluation(self, segment: str) -> None:
+    def _note_measurement(self, segment: str) -> None:
         try:
             event = json.loads(segment)
         except (ValueError, RecursionError):
             return
         if isinstance(event, dict) and event.get("ptq") == "perplexity":
-            dataset, tokens = event.get("dataset"), event.get("tokens")
+            dataset = event.get("dataset")
             self.evaluation_dataset = dataset if isinstance(dataset, str) else ""
-            self.evaluated_tokens = tokens if type(tokens) is int and 0 <= tokens < _MOST_TOKENS else None
+            self.evaluated_tokens = _count(event.get("tokens"))
+        elif isinstance(event, dict) and event.get("ptq") == "memory":
+            self.gpu_memory_bytes = _count(event.get("gpu_peak_bytes"))
+
+
+def _count(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _LARGEST_COUNT else None
 
 
 def _end_of_hole(descriptor: int, offset: int) -> int:

@@ -21,8 +21,9 @@ from runner.runs.surroundings import gpu_mask, run_environment
 from runner.runs.table import Entry
 from runner.runs.verification import verify
 from runner.settings import RunnerSettings
-from schemas.artifacts.environment import Accelerator
-from schemas.artifacts.report import Check, ValidationReport
+from schemas.artifacts.environment import Hardware
+from schemas.artifacts.manifest import RunManifest
+from schemas.artifacts.report import Check, Measured, ValidationReport
 from schemas.catalog import Catalogue
 from schemas.runs import RunState
 
@@ -36,7 +37,7 @@ class RunJudge:
     settings: RunnerSettings
     engine: Engine
     catalogue: Callable[[], Awaitable[Catalogue]]
-    accelerator: Callable[[], Awaitable[Accelerator]]
+    hardware: Callable[[], Awaitable[Hardware]]
 
     async def report(self, entry: Entry, submission: Submission, end: Exit, log: LogFollower) -> ValidationReport:
         """The report on a run whose command ended."""
@@ -51,12 +52,12 @@ class RunJudge:
             ended_by=end.ended_by,
             original_perplexity=log.progress.original_perplexity,
             quantized_perplexity=log.progress.perplexity,
-            # Only our own script says what it measured on; the engine's programs take wikitext.
-            evaluation_dataset=log.evaluation_dataset or ("" if manifest.entry_point.name == "own" else "wikitext"),
+            evaluation_dataset=log.evaluation_dataset or _measured_on(manifest),
             evaluated_tokens=log.evaluated_tokens,
             exclusions=log.tables.exclusions,
             replacements=log.tables.replacements,
             reload=reload,
+            measured=await self._measured(manifest, end, log),
             last_lines=log.last_lines,
         )
         report = await asyncio.to_thread(verify, manifest, await self.catalogue(), evidence)
@@ -71,15 +72,34 @@ class RunJudge:
             return [Check(name="file modes", outcome="failed", detail=f"They could not be set: {error}")]
         return []
 
+    async def _measured(self, manifest: RunManifest, end: Exit, log: LogFollower) -> Measured | None:
+        """What the run took; None where its command never ran."""
+        if end.started_at is None:
+            return None
+        on_gpu = manifest.inputs.quant_plan.device == "cuda"
+        return Measured(
+            seconds=end.seconds,
+            host_memory_bytes=end.peak_memory_bytes,
+            gpu_memory_bytes=log.gpu_memory_bytes if on_gpu else None,
+            gpu_arch=(await self.hardware()).gpu_arch if on_gpu else None,
+        )
+
     async def _reload(self, entry: Entry, submission: Submission) -> ReloadOutcome:
         manifest = submission.run_manifest
         plan = manifest.inputs.quant_plan
         argv = [manifest.argv[0], str(_RELOAD_SCRIPT)]
         argv += ["--model_dir", manifest.outputs.output_dir, "--device", plan.device]
-        mask = gpu_mask(self.settings.gpus, await self.accelerator())
+        mask = gpu_mask(self.settings.gpus, (await self.hardware()).accelerator)
         environment = run_environment(os.environ, manifest.environment, [], mask)
         environment = with_programs_of(manifest.argv[0], environment)
         limit = self.settings.limits.check_seconds
         return await reload_model(
             self.engine, entry.folder, argv, environment, limit, lambda: entry.run.state is RunState.CANCELLING
         )
+
+
+def _measured_on(manifest: RunManifest) -> str:
+    """What the engine's programs measure on, which they do not say; others say it themselves, or nobody knows."""
+    if manifest.entry_point.name not in ("quantize_quark", "quark_cli"):
+        return ""
+    return manifest.inputs.quant_plan.evaluation_dataset or "wikitext"

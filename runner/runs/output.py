@@ -17,6 +17,7 @@ from runner.errors import Refused, RunnerError
 from runner.intake.headers import Tensor, read_headers
 from runner.intake.listing import Listing
 from runner.intake.reading import read_object
+from runner.intake.source import ModelFolder
 from runner.runs.words import plain
 from schemas.artifacts.report import OutputFile
 
@@ -159,7 +160,8 @@ def _config(folder: Path, names: list[str]) -> tuple[Mapping[str, Any] | None, s
 
 def _tensors(folder: Path, names: list[str]) -> tuple[tuple[Tensor, ...], str]:
     try:
-        return read_headers(folder, Listing(tuple(name for name in names if "/" not in name), ())).tensors, ""
+        listing = Listing(tuple(name for name in names if "/" not in name), ())
+        return read_headers(ModelFolder(folder, listing)).tensors, ""
     except RunnerError as error:
         return (), plain(error.message)
 

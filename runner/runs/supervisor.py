@@ -32,6 +32,7 @@ from typing import Any, NamedTuple, NoReturn
 
 MARK = "PTQ_RUN_MARK"  # in the environment of every process of a run, by which it is found when all else is gone
 POLL_SECONDS = 0.2
+MEMORY_SECONDS = 2.0  # between two looks at the memory of all processes together
 SETTLE_SECONDS = 0.5  # a helper such as a resource tracker sees only now that its parent is gone, and ends by itself
 RESERVED = ".exit.json.reserved"
 RECORDS = ("begun.json", "child.json", "exit.json")  # each alone tells that the run has begun
@@ -54,10 +55,7 @@ class Process(NamedTuple):
 
 
 def parse_stat(stat: bytes) -> Process:
-    """Read the text of /proc/PID/stat. The name in parentheses may hold spaces, parentheses and line ends itself.
-
-    Source: proc(5). Raises ValueError or IndexError for any other text.
-    """
+    """Read /proc/PID/stat, where the name may hold parentheses (proc(5)). Raises ValueError or IndexError."""
     fields = stat[stat.rindex(b")") + 1 :].split()
     pid = int(stat[: stat.index(b"(")])
     return Process(pid, int(fields[1]), fields[0].decode("ascii"), int(fields[17]), int(fields[19]))
@@ -65,16 +63,25 @@ def parse_stat(stat: bytes) -> Process:
 
 def read_process(pid: int) -> Process | None:
     """What the kernel says of a pid now; None when there is no such process."""
-    try:
+    with contextlib.suppress(OSError, ValueError, IndexError):
         return parse_stat(Path(f"/proc/{pid}/stat").read_bytes())
-    except (OSError, ValueError, IndexError):
-        return None
+    return None
 
 
 def living_processes() -> dict[int, Process]:
     """Every living process that this one may see, by pid."""
     found = (read_process(int(entry.name)) for entry in Path("/proc").iterdir() if entry.name.isdigit())
     return {process.pid: process for process in found if process is not None and process.alive}
+
+
+def resident_bytes(pids: Collection[int]) -> int:
+    """Main memory of these processes together: the own pages of each, and once the most that one shares with others."""
+    own = shared = 0
+    for pid in pids:
+        with contextlib.suppress(OSError, ValueError):  # it is gone
+            resident, common = map(int, Path(f"/proc/{pid}/statm").read_bytes().split()[1:3])
+            own, shared = own + resident - common, max(shared, common)
+    return (own + shared) * os.sysconf("SC_PAGE_SIZE")
 
 
 def descendants(processes: dict[int, Process], roots: Collection[int]) -> set[int]:
@@ -94,17 +101,13 @@ def descendants(processes: dict[int, Process], roots: Collection[int]) -> set[in
 def carries_mark(pid: int, marks: Collection[str]) -> bool:
     """Whether the process was started with one of these marks in its environment. False where that may not be read."""
     wanted = {f"{MARK}={mark}".encode() for mark in marks if mark}
-    try:
+    with contextlib.suppress(OSError):
         return not wanted.isdisjoint(Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"))
-    except OSError:
-        return False
+    return False
 
 
 def send_signal(process: Process, number: int) -> bool:
-    """Signal exactly this process and never a later one with its pid; whether it was there.
-
-    Raises PermissionError for a process of somebody else.
-    """
+    """Signal exactly this process and never a later one with its pid; whether it was there. Raises PermissionError."""
     try:
         handle = os.pidfd_open(process.pid)
     except ProcessLookupError:
@@ -178,7 +181,6 @@ def say(sentence: str) -> None:
 
 
 def call_libc(function: str, *arguments: Any) -> None:
-    """Call what the standard library does not offer. Raises OSError."""
     libc = ctypes.CDLL(None, use_errno=True)
     if getattr(libc, function)(*arguments) != 0:
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
@@ -187,8 +189,8 @@ def call_libc(function: str, *arguments: Any) -> None:
 def take_lock(path: Path) -> int | None:
     """The locked file, or None when another supervisor holds it.
 
-    A reader that looks whether the lock is held takes it *shared* for an instant, and that must not make a start fail.
-    While the lock can be had shared, no supervisor has it: trying again soon succeeds.
+    A reader takes it *shared* for an instant, which must not make a start fail: while it can be had shared, no
+    supervisor has it, and trying again soon succeeds.
     """
     lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     last = time.monotonic() + 5.0
@@ -229,7 +231,7 @@ class Supervision:
         self.asked_by_signal: str | None = None
         self.ended_by: str | None = None  # "cancel.json", the name of a signal, or "time_limit"
         self.stragglers: set[tuple[int, int]] = set()  # pid and start ticks of what outlived the command
-        self.max_rss_bytes, self.cpu_seconds = 0, 0.0
+        self.max_rss_bytes, self.tree_rss_bytes, self.memory_at, self.cpu_seconds = 0, 0, 0.0, 0.0
 
     def begin(self) -> None:
         """Say durably that this run has begun; set room aside for its outcome. Raises OSError: nothing runs then."""
@@ -314,14 +316,22 @@ class Supervision:
         """Until the command ended by itself, or there is a reason to end it."""
         while self.reap() and self.status is None and self.ended_by is None:
             self.cut_log()
+            self.look_at_memory()
             self.wait(POLL_SECONDS)
             self.ended_by = self.reason_to_stop()
+
+    def look_at_memory(self) -> None:
+        """Note what the processes of the run hold together: at its end the kernel tells only what the largest held."""
+        if (began := time.monotonic()) >= self.memory_at:
+            with contextlib.suppress(OSError):  # the host is short of descriptors for the moment
+                below = descendants(living_processes(), [self.me.pid])
+                self.tree_rss_bytes = max(self.tree_rss_bytes, resident_bytes(below))
+            self.memory_at = began + max(MEMORY_SECONDS, 20 * (time.monotonic() - began))  # where many processes run
 
     def wait(self, seconds: float) -> None:
         """Until a child ends or a signal asks for something, at most so long."""
         heard = signal.sigtimedwait(WATCHED, seconds)
-        # SIGHUP is swallowed: a terminal that closes must not end a run.
-        if heard is not None and heard.si_signo in (signal.SIGTERM, signal.SIGINT):
+        if heard is not None and heard.si_signo in (signal.SIGTERM, signal.SIGINT):  # a terminal's end ends no run
             self.asked_by_signal = signal.Signals(heard.si_signo).name
 
     def reason_to_stop(self) -> str | None:
@@ -394,10 +404,7 @@ class Supervision:
             self.wait(0.05 if now < kill_at + 5 else 1.0)
 
     def cut_log(self) -> None:
-        """Keep the log under its limit: the blocks of its middle go back to the disk, head and tail stay.
-
-        Every offset stays right: the file keeps its length, and what was cut reads as NUL bytes.
-        """
+        """Keep the log under its limit: the blocks of its middle go back to the disk and read as NUL bytes then."""
         try:
             facts, limit = self.log.stat(), self.log_limit_bytes
             if facts.st_blocks * 512 <= limit:
@@ -426,13 +433,13 @@ class Supervision:
             "seconds": round(time.monotonic() - self.began, 3) if ran else 0.0,
             "stragglers": len(self.stragglers),
             "max_rss_bytes": self.max_rss_bytes,
+            "tree_rss_bytes": self.tree_rss_bytes,
             "cpu_seconds": round(self.cpu_seconds, 3),
         }
 
     def tell_outcome(self) -> bool:
         """Write exit.json, as often as it takes: until then the lock stays held. False when the folder is gone."""
-        data, target = in_json(self.outcome()), self.folder / "exit.json"
-        attempts = 0
+        data, target, attempts = in_json(self.outcome()), self.folder / "exit.json", 0
         while True:
             with contextlib.suppress(OSError):
                 if attempts == 0:  # its blocks were set aside at the beginning, so that this works on a full disk
@@ -484,16 +491,10 @@ def supervise(folder: Path) -> int:
     return 0 if supervision.run() else 6
 
 
-def main(arguments: list[str]) -> int:
-    if len(arguments) != 1:
-        say("Usage: python -I -S supervisor.py FOLDER")
-        return 2
-    try:
-        return supervise(Path(arguments[0]).absolute())
-    except OSError as error:
-        say(f"This run cannot be supervised: {error}")
-        return 2
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    try:
+        (named,) = sys.argv[1:]
+        sys.exit(supervise(Path(named).absolute()))
+    except (OSError, ValueError) as error:
+        say(f"This run cannot be supervised (python -I -S supervisor.py FOLDER): {error}")
+        sys.exit(2)

@@ -14,6 +14,7 @@ from runner.clock import Clock
 from runner.engines.engine import Cancel, Engine, Exited, Running
 from runner.errors import BadRequest, Broken, Conflict, NotHere
 from runner.runs.documents import read_run_file
+from runner.runs.finished import FinishedRuns, past_run
 from runner.runs.folder import CANCEL, RunFolder
 from runner.runs.journal import EventStream, Journal
 from runner.runs.logs import LogPiece, read_log
@@ -74,7 +75,14 @@ class RunTable:
     """The only place that makes run folders and that tells of changes."""
 
     def __init__(
-        self, root: Path, gate: Gate, engine: Engine, clock: Clock, redactor: Redactor, queue_limit: int
+        self,
+        root: Path,
+        gate: Gate,
+        engine: Engine,
+        clock: Clock,
+        redactor: Redactor,
+        queue_limit: int,
+        finished: FinishedRuns | None = None,
     ) -> None:
         self._root = root
         self._gate = gate
@@ -82,6 +90,7 @@ class RunTable:
         self._clock = clock
         self._redactor = redactor
         self._queue_limit = queue_limit
+        self._finished = finished or FinishedRuns()
         self._entries: dict[str, Entry] = {}  # in the order of their arrival
         self._open: dict[str, Entry] = {}  # those that have not ended: what the queue costs does not grow with history
         self._by_state: Counter[RunState] = Counter()
@@ -93,15 +102,20 @@ class RunTable:
         """Rebuild the table from the folders. Call once, before anything else."""
         self._root.mkdir(parents=True, exist_ok=True, mode=0o700)
         RunFolder.clean_up(self._root)
-        found = []
+        found, ended = [], []
         for folder in RunFolder.all(self._root):
             try:
-                found.append(self._entry_of(folder))
+                submission, outcome = read_submission(folder), folder.read_as(OUTCOME_FILE, Outcome)
+                found.append(self._entry_of(folder, submission, outcome))
+                if outcome is not None and (past := past_run(submission.run_manifest, outcome)):
+                    ended.append((outcome.at, past))
             except Exception as error:  # whatever is wrong with one folder must not hide all other runs
                 log.error("The run in %s cannot be read: %s", folder.path, error)
                 found.append(self._damaged_entry(folder, error))
         for entry in sorted(found, key=lambda entry: entry.number):
             self._add(entry)
+        for _, past in sorted(ended, key=lambda one: one[0]):
+            self._finished.add(past)
         self._renumber()
 
     async def submit(self, submission: RunSubmission) -> tuple[Run, bool]:
@@ -204,13 +218,15 @@ class RunTable:
         entry.run = entry.run.model_copy(update={"progress": progress})
         self.tell(entry, Progressed(progress=progress))
 
-    def end(self, entry: Entry, outcome: Outcome) -> None:
-        """Write the run's end durably, then tell everybody."""
+    def end(self, entry: Entry, outcome: Outcome, manifest: RunManifest | None = None) -> None:
+        """Write the run's end durably, then tell everybody. With its manifest, later plans learn how long it took."""
         shown = Outcome.model_validate(self._redactor.redact_document(outcome.model_dump(mode="json")))
         # The report stays on disk: the table's memory must not grow with what old runs produced.
         entry.folder.write(OUTCOME_FILE, shown.model_dump_json(indent=2).encode())
         if shown.report is not None:
             self.tell(entry, Reported(status=shown.report.status, summary=shown.report.summary))
+        if manifest is not None and not entry.ended and (past := past_run(manifest, shown)):
+            self._finished.add(past)
         self.change(entry, shown.state, shown.code, shown.reason, **_ending(shown))
 
     def note(self, entry: Entry, why: str) -> None:
@@ -247,10 +263,11 @@ class RunTable:
             approvals=submission.approvals,
         )
         content = document.model_dump_json(indent=2).encode()
-        return self._entry_of(RunFolder.create(self._root, document.id, {SUBMISSION_FILE: content}))
+        folder = RunFolder.create(self._root, document.id, {SUBMISSION_FILE: content})
+        # Read again: what another daemon made there first counts.
+        return self._entry_of(folder, read_submission(folder), folder.read_as(OUTCOME_FILE, Outcome))
 
-    def _entry_of(self, folder: RunFolder) -> Entry:
-        submission = read_submission(folder)
+    def _entry_of(self, folder: RunFolder, submission: Submission, outcome: Outcome | None) -> Entry:
         if submission.id != folder.run_id:
             raise Broken("foreign_folder", f"It holds run {submission.id}: it is a copy, and a copy never runs.")
         journal = Journal(folder.path)
@@ -270,7 +287,6 @@ class RunTable:
             cancel = read_cancel(folder)
             reason = self._redactor.redact_text(cancelled_by(cancel) if cancel else "")
             run = run.model_copy(update={"state": RunState.CANCELLING, "code": "cancel", "reason": reason})
-        outcome = folder.read_as(OUTCOME_FILE, Outcome)
         if outcome is not None:
             changes = {"state": outcome.state, "code": outcome.code, "reason": outcome.reason, "since": outcome.at}
             run = run.model_copy(update={**changes, **_ending(outcome)})

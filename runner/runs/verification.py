@@ -62,6 +62,7 @@ def verify(manifest: RunManifest, catalogue: Catalogue, evidence: Evidence) -> V
         size_bytes=None if output.problem else output.size_bytes,
         original_size_bytes=_original_bytes(manifest),
         perplexity=_perplexity(evidence),
+        measured=evidence.measured,
     )
 
 

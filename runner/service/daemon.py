@@ -22,6 +22,7 @@ from runner.clock import SystemClock
 from runner.engines.local import LocalEngine
 from runner.errors import Broken, Conflict
 from runner.runs.dispatcher import Dispatcher
+from runner.runs.finished import FinishedRuns
 from runner.runs.journal import EventStream
 from runner.runs.judge import RunJudge
 from runner.runs.launching import RunLauncher
@@ -70,13 +71,14 @@ class _Server(uvicorn.Server):
 def compose(settings: RunnerSettings) -> tuple[Starlette, RunTable]:
     """All parts of the daemon, wired. The table has to be recovered before the first request."""
     clock = SystemClock()
-    workflow = Workflow(settings, clock)
+    finished = FinishedRuns()
+    workflow = Workflow(settings, clock, finished.newest)
     tokens = {settings.token} if settings.token else set()
     redactor = Redactor(secrets_of(os.environ) | tokens)
     engine = LocalEngine(clock=clock)
-    table = RunTable(settings.state_dir / "runs", workflow, engine, clock, redactor, settings.limits.queue)
+    table = RunTable(settings.state_dir / "runs", workflow, engine, clock, redactor, settings.limits.queue, finished)
     launcher = RunLauncher(settings, workflow, workflow.accelerator)
-    judge = RunJudge(settings, engine, workflow.catalogue, workflow.accelerator)
+    judge = RunJudge(settings, engine, workflow.catalogue, workflow.hardware)
     dispatcher = Dispatcher(table, engine, launcher, judge, clock)
 
     @contextlib.asynccontextmanager

@@ -13,6 +13,7 @@ from rich.console import Group, RenderableType
 
 from runner.errors import RunnerError
 from runner.host.accelerators import hardware
+from runner.host.checkout import checkout_version, missing_names
 from runner.host.datasets import mirrored_datasets
 from runner.host.entry_points import wanted_entry_point_problem
 from runner.host.interpreter import Interpreter
@@ -40,7 +41,7 @@ class _Host:
 def examine(settings: RunnerSettings) -> list[Finding]:
     """Look at everything that a run needs, without a daemon. Takes up to a minute the first time."""
     host = asyncio.run(_look(settings))
-    return [*_engine(host), *_accelerator(host), *_folders(settings), *_tools(host)]
+    return [*_engine(host), *_checkout(host), *_accelerator(host), *_folders(settings), *_tools(host)]
 
 
 def is_fit(findings: list[Finding]) -> bool:
@@ -133,12 +134,48 @@ def _roots(setting: str, roots: list[Path], access: int) -> Iterator[Finding]:
 
 
 def _tools(host: _Host) -> Iterator[Finding]:
-    if host.facts is None:
+    facts = host.facts
+    if facts is None:
         return
-    if host.facts.compiler is None or not host.facts.ninja:
-        missing = "a C++ compiler" if host.facts.compiler is None else "ninja"
-        hint = "Install it: Quark compiles its kernels with it when they are first used."
-        yield _finding(Severity.WARNS, "no_compiler", f"The quantization interpreter finds no {missing}.", hint)
+    missing = [
+        name
+        for name, there in (
+            ("C++ compiler", facts.compiler is not None),
+            ("ninja", facts.ninja),
+            ("Python.h", facts.python_headers is not False),
+        )
+        if not there
+    ]
+    if missing:
+        hint = "Install what is missing: Quark compiles its kernels with it when they are first used."
+        found = f"The quantization interpreter finds no {' and no '.join(missing)}."
+        yield _finding(Severity.WARNS, "no_compiler", found, hint)
+
+
+def _checkout(host: _Host) -> Iterator[Finding]:
+    """A checkout of another release may call what the installed package does not have, or the other way round."""
+    settings, facts = host.settings, host.facts
+    checkout = settings.quark.checkout
+    if checkout is None or facts is None:
+        return
+    version = checkout_version(checkout)
+    if version is not None and facts.quark is not None and version != facts.quark:
+        yield _finding(
+            Severity.WARNS,
+            "checkout_differs",
+            f"The checkout {checkout} is of Quark {version}, and the interpreter has {facts.quark}.",
+            "Check out the release that is installed, or let our own script run (quark.entry_point own).",
+        )
+    lacking = missing_names(checkout, facts.quark_path)
+    if lacking:
+        shown = ", ".join(lacking[:3])
+        yield _finding(
+            Severity.BLOCKS if settings.quark.entry_point == "quantize_quark" else Severity.WARNS,
+            "checkout_differs",
+            f"quantize_quark.py of the checkout {checkout} needs {shown}, which the installed Quark does not have: it "
+            "ends at its start.",
+            "Check out the release that is installed, or let our own script run (quark.entry_point own).",
+        )
 
 
 def _finding(severity: Severity, code: str, message: str, hint: str = "") -> Finding:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 
 from runner import __version__
 from runner.clock import Clock
@@ -14,17 +15,19 @@ from runner.host.entry_points import entry_points
 from runner.host.facts import environment_answer
 from runner.host.interpreter import Interpreter
 from runner.host.interpreter_facts import InterpreterFacts
-from runner.host.model_location import ModelLocation, locate_model
+from runner.host.memory import gpu_memory, host_memory, max_map_count
+from runner.host.model_location import ModelLocation
 from runner.host.output_location import OutputLocation, check_disk, check_output, examine_output
 from runner.host.paths import resolved
 from runner.host.workspace import workspace_context
-from runner.intake.analysis import analyse
-from runner.intake.comparison import check_analysis
-from runner.intake.files import file_facts, fingerprint
+from runner.intake.files import file_facts
+from runner.intake.models import Models
+from runner.intake.modules import ModuleLists
 from runner.manifest import ContentStore, ManifestContext, check_approvals, make_manifest
 from runner.manifest import check as check_manifest
-from runner.planning import HostView, make_plan
+from runner.planning import HostView, PastRun, make_plan
 from runner.planning.datasets import read_by
+from runner.service.analyses import Analyses
 from runner.settings import RunnerSettings
 from schemas.api import (
     Approval,
@@ -52,13 +55,20 @@ MADE_BY = f"quark-ptq-bot {__version__}"
 class Workflow:
     """Steps 1 to 3 only read, apart from the content store; asking again is always safe."""
 
-    def __init__(self, settings: RunnerSettings, clock: Clock) -> None:
+    def __init__(
+        self, settings: RunnerSettings, clock: Clock, history: Callable[[], tuple[PastRun, ...]] = tuple
+    ) -> None:
+        """`history` gives the finished runs of this host that tell how long others take."""
         self.clock = clock
+        self._history = history
         self._settings = settings
         self._interpreter = Interpreter(
             settings.quark.python, settings.state_dir / "cache", settings.limits.probe_seconds
         )
         self._content = ContentStore(settings.state_dir / "content")
+        self._models = Models(settings)
+        lists = ModuleLists(self._interpreter, settings.state_dir / "cache")
+        self._analyses = Analyses(settings, self._interpreter, lists)
 
     @property
     def ready(self) -> bool:
@@ -77,7 +87,11 @@ class Workflow:
 
     async def accelerator(self) -> Accelerator:
         """What this host computes on."""
-        return (await self._hardware(await self._interpreter.facts())).accelerator
+        return (await self.hardware()).accelerator
+
+    async def hardware(self) -> Hardware:
+        """The GPUs of this host, as they are now."""
+        return await self._hardware(await self._interpreter.facts())
 
     async def environment(self) -> EnvironmentAnswer:
         """Facts of the host. What is broken is said in the documents."""
@@ -101,12 +115,6 @@ class Workflow:
 
     async def intake(self, request: IntakeRequest) -> IntakeAnswer:
         """Step 1. Raises RunnerError with what is wrong with the model, the paths or the request."""
-        if request.depth == "modules":
-            raise Refused(
-                "depth_not_offered",
-                "This runner analyses tensor headers, not the engine's own list of modules.",
-                "Ask with depth headers.",
-            )
         if request.trust_remote_code and not self._settings.remote_code:
             raise Refused(
                 "remote_code_not_allowed",
@@ -114,14 +122,14 @@ class Workflow:
                 "Set remote_code in runner.yaml once the code was read, or take a model without code of its own.",
             )
         # What is wrong with the paths is told before the engine is looked at, which may take a minute.
-        location = await asyncio.to_thread(locate_model, request.model, self._settings, request.revision)
+        location = await self._models.find(request.model, request.revision, code=request.trust_remote_code)
         output = await asyncio.to_thread(
             examine_output, request.output_dir, location.path, self._settings, location.name
         )
         if request.output_dir is not None:
             check_output(output)
-        catalogue, facts = await self._interpreter.catalogue(), await self._interpreter.facts()
-        analysis = await asyncio.to_thread(analyse, location, catalogue, facts, self._settings)
+        analysis = await self._analyses.of(location, request.depth, trust_remote_code=request.trust_remote_code)
+        facts = await self._interpreter.facts()
         workspace = workspace_context(
             location,
             output,
@@ -136,9 +144,8 @@ class Workflow:
         Raises RunnerError where the analysis is not what is found here now.
         """
         analysis = request.model_analysis
-        location = await asyncio.to_thread(self._location, analysis)
-        files = await asyncio.to_thread(fingerprint, location.path)
-        await self._check_analysis(analysis, location, files)
+        location = await self._models.again(analysis.model)
+        await self._analyses.check(analysis, location)
         catalogue, facts = await self._interpreter.catalogue(), await self._interpreter.facts()
         view = await self._view(facts, await self._free_bytes(location))
         plan = await asyncio.to_thread(make_plan, analysis, request.request, catalogue, view)
@@ -153,7 +160,7 @@ class Workflow:
     async def manifest(self, request: ManifestRequest) -> ManifestAnswer:
         """Step 3. Raises RunnerError where the plan is blocked, the model has changed, or the output cannot be used."""
         context, location, output = await self._context(request.model_analysis, request.quant_plan, request.output_dir)
-        await self._check_analysis(request.model_analysis, location, context.model_files)
+        await self._analyses.check(request.model_analysis, location)
         manifest = await asyncio.to_thread(
             make_manifest, request.model_analysis, request.quant_plan, str(output.path), context
         )
@@ -167,7 +174,7 @@ class Workflow:
         )
         # First what changed, in a sentence that names it; a changed manifest has no approvals either.
         await asyncio.to_thread(check_manifest, manifest, context)
-        await self._check_analysis(inputs.model_analysis, location, context.model_files)
+        await self._analyses.check(inputs.model_analysis, location, fresh=True)
         check_approvals(manifest, approvals)
         needed = inputs.quant_plan.estimates.disk_bytes_needed
         if needed is not None:
@@ -177,7 +184,7 @@ class Workflow:
         self, analysis: ModelAnalysis, plan: QuantPlan, output_dir: str, *, force: bool = False
     ) -> tuple[ManifestContext, ModelLocation, OutputLocation]:
         """Everything that a manifest is bound to, as it is now. `force` looks again at what was looked at lately."""
-        location = await asyncio.to_thread(self._location, analysis)
+        location = await self._models.again(analysis.model)
         output = await asyncio.to_thread(examine_output, output_dir, location.path, self._settings, location.name)
         check_output(output)
         catalogue = await self._interpreter.catalogue(force=force)
@@ -188,19 +195,10 @@ class Workflow:
             host=await self._view(facts, output.free_bytes),
             content=self._content,
             made_by=MADE_BY,
-            model_files=await asyncio.to_thread(fingerprint, location.path),
+            model_files=await self._analyses.files(location, fresh=force),
             dataset_files=await asyncio.to_thread(self._dataset_files, plan),
         )
         return context, location, output
-
-    async def _check_analysis(self, analysis: ModelAnalysis, location: ModelLocation, files: list[FileFact]) -> None:
-        """Refuse an analysis that is not what is found here now; a run rests on it, and it came from outside."""
-        catalogue, facts = await self._interpreter.catalogue(), await self._interpreter.facts()
-        await asyncio.to_thread(check_analysis, analysis, location, files, catalogue, facts, self._settings)
-
-    def _location(self, analysis: ModelAnalysis) -> ModelLocation:
-        """The model's folder, which has to lie in the roots still."""
-        return locate_model(analysis.model.model_path, self._settings)
 
     def _dataset_files(self, plan: QuantPlan) -> list[FileFact]:
         """The mirror's files that the run calibrates and is measured on."""
@@ -223,6 +221,8 @@ class Workflow:
     async def _view(self, facts: InterpreterFacts, free_bytes: int | None) -> HostView:
         found = await self._hardware(facts)
         settings = self._settings
+        gpus = gpu_memory(found, settings.gpus)
+        memory = await asyncio.to_thread(host_memory)
         return HostView(
             accelerator=found.accelerator,
             gpu_arch=found.gpu_arch,
@@ -236,6 +236,14 @@ class Workflow:
             default_entry_point=settings.quark.entry_point,
             num_calib_data=settings.datasets.num_calib_data,
             seq_len=settings.datasets.seq_len,
+            gpu_memory=gpus.total,
+            gpu_free=gpus.free,
+            gpus_per_run=gpus.per_run,
+            host_memory_bytes=memory.total_bytes,
+            host_memory_free_bytes=memory.available_bytes,
+            max_map_count=max_map_count(),
+            history=self._history(),
+            algorithm_configs=await self._interpreter.algorithm_configs(),
         )
 
     async def _hardware(self, facts: InterpreterFacts) -> Hardware:

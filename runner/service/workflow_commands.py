@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import click
 
@@ -15,6 +15,7 @@ from runner.service import asking, terminal
 from runner.service.arguments import FilePath, Words, expanded
 from runner.service.documents import read_file, write_file
 from runner.service.following import follow
+from runner.service.plan_options import COUNT, FURTHER, further
 from runner.service.shell import Shell
 from schemas.api import IntakeRequest, ManifestRequest, PlanRequest, RunSubmission
 from schemas.artifacts.analysis import ModelAnalysis
@@ -26,7 +27,6 @@ from schemas.documents import InvalidDocument, read_document
 from schemas.runs import RunState
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
-_COUNT = click.IntRange(1, 1_000_000_000)
 _LONGEST_KEY = 200  # characters, as the API has it
 _LONGEST_REQUEST = 100_000
 
@@ -36,6 +36,13 @@ _LONGEST_REQUEST = 100_000
 @click.option("--revision", type=Words(), help="Commit, tag or branch of a Hub model.")
 @click.option("--trust-remote-code", is_flag=True, help="Ask for code of the model's own to be run.")
 @click.option("--output-dir", type=FilePath(), help="Where the quantized model shall go.")
+@click.option(
+    "--depth",
+    type=click.Choice(["headers", "modules"]),
+    default="headers",
+    help="Layers by the names in the weight files, or as the engine has them, which takes about 20 s once.",
+    show_default=True,
+)
 @click.option("--into", type=FilePath(), default=Path(), help="Folder for the documents.", show_default="here")
 @_JSON
 @click.pass_obj
@@ -45,12 +52,17 @@ def intake(
     revision: str | None,
     trust_remote_code: bool,
     output_dir: Path | None,
+    depth: Literal["headers", "modules"],
     into: Path,
     as_json: bool,
 ) -> None:
     """Step 1: analyse MODEL and write model_analysis.json and workspace_context.json."""
     request = IntakeRequest(
-        model=_local(model), revision=revision, trust_remote_code=trust_remote_code, output_dir=_absolute(output_dir)
+        model=_local(model),
+        revision=revision,
+        trust_remote_code=trust_remote_code,
+        output_dir=_absolute(output_dir),
+        depth=depth,
     )
     answer = shell.client.intake(request)
     write_file(into / "workspace_context.json", answer.workspace_context)
@@ -79,13 +91,18 @@ def intake(
     "--layer", type=(Words(), Words()), multiple=True, metavar="PATTERN SCHEME", help="Another scheme for some layers."
 )
 @click.option("--dataset", type=Words(), help="Calibration dataset: a name, or a file of the dataset mirror.")
-@click.option("--samples", type=_COUNT, help="Calibration samples.")
-@click.option("--seq-len", type=_COUNT, help="Tokens of one sample.")
-@click.option("--batch-size", type=_COUNT, help="Samples at once.")
+@click.option("--samples", type=COUNT, help="Calibration samples.")
+@click.option("--seq-len", type=COUNT, help="Tokens of one sample.")
+@click.option("--batch-size", type=COUNT, help="Samples at once.")
 @click.option("--evaluation", type=click.Choice(["none", "smoke", "full"]), help="How much to evaluate afterwards.")
 @click.option("--priority", type=click.Choice(["accuracy", "size", "speed", "cpu", "gguf"]), help="Recommend for this.")
 @click.option("--hardware", type=Words(), help="The GPU that will serve the model, such as MI300X.")
-@click.option("--entry-point", type=click.Choice(["auto", "quantize_quark", "quark_cli", "own"]))
+@click.option(
+    "--entry-point",
+    type=click.Choice(["auto", "quantize_quark", "quark_cli", "own", "site"]),
+    help="The program that quantizes.",
+)
+@further
 @click.option(
     "--request",
     "request_json",
@@ -212,6 +229,7 @@ def _choices(options: dict[str, Any]) -> PlanChoices:
         "entry_point": options["entry_point"],
         "exclude_layers": list(options["exclude"]) or None,
         "layer_quant_config": dict(options["layer"]) or None,
+        **{name: options[name] for name, _, _ in FURTHER},
     }
     calibration = {
         "dataset": options["dataset"],

@@ -26,6 +26,7 @@ class ModelFacts(Document):
     hidden_layers: int | None = None
     hidden_size: int | None = None
     vocab_size: int | None = None
+    max_positions: int | None = Field(None, description="Tokens of the longest text that the model was made for.")
     dtype: str | None = Field(None, description="dtype of most weight bytes, as safetensors names it (BF16).")
     tied_embeddings: bool = False
     is_moe: bool = False
@@ -44,6 +45,9 @@ class LinearGroup(Document):
     dtype: str
     excluded_by_default: bool = False
     provisional: bool = Field(False, description="The engine may see these layers differently (fused experts).")
+    never_quantized: bool = Field(
+        False, description="The engine leaves these alone whatever a plan says, such as a router of a class of its own."
+    )
     numbers: list[str] = Field(
         [],
         description='The numbers of each `*`, as in ["3-60", "0-255"]; the group is every combination.',

@@ -79,12 +79,20 @@ class Estimates(Document):
     source_bytes: int | None = None
     download_bytes: int | None = Field(None, description="What the run has to fetch from the Hub first.")
     dataset_bytes: int | None = Field(None, description="Datasets that the run has to fetch from the Hub first.")
-    disk_bytes_needed: int | None = None
-    disk_bytes_free: int | None = None
-    gpu_memory_bytes: int | None = Field(None, description="Peak on the GPU; null where the run uses none.")
+    disk_bytes_needed: int | None = Field(
+        None,
+        description="Output with 5 % to spare, and what is downloaded. Downloads go to the Hub's cache, which may be "
+        "another file system than that of the output.",
+    )
+    disk_bytes_free: int | None = Field(None, description="Free where the output goes.")
+    gpu_memory_bytes: int | None = Field(
+        None, description="Peak on the run's GPUs together; null where the run uses none."
+    )
     gpu_memory_bytes_there: int | None = Field(None, description="Of the GPUs that the run may use together.")
+    gpu_memory_bytes_free: int | None = Field(None, description="Of these, what nobody used when the plan was made.")
     host_memory_bytes: int | None = Field(None, description="Peak of main memory.")
-    host_memory_bytes_there: int | None = None
+    host_memory_bytes_there: int | None = Field(None, description="All of it, or as much as this host's processes may.")
+    host_memory_bytes_free: int | None = Field(None, description="What was available when the plan was made.")
     flow: Literal["standard", "file2file"] | None = Field(None, description="How the weights pass through memory.")
     seconds_least: float | None = Field(None, description="The quickest finished run of the same kind here.")
     seconds_most: float | None = Field(None, description="The slowest finished run of the same kind here.")
@@ -124,6 +132,7 @@ class QuantPlan(Document):
     attention_dtype: str | None = None
     data_type: DataType = "auto"
     multi_gpu: MultiGpu | None = None
+    multi_device: bool = Field(False, description="Weights that no GPU has room for stay in main memory: slow.")
     file2file_quantization: bool = False
     num_eval_data: Annotated[int, Field(ge=1)] | None = Field(None, description="Samples of the evaluation data.")
     evaluation_dataset: str | None = None
@@ -181,6 +190,7 @@ class PlanChoices(Document):
     attention_dtype: str | None = None
     data_type: DataType | None = None
     multi_gpu: MultiGpu | None = None
+    multi_device: bool | None = None
     file2file_quantization: bool | None = None
     num_eval_data: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
     evaluation_dataset: str | None = None

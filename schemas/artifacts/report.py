@@ -70,8 +70,15 @@ class Measured(Document):
     """What the run really took, for comparison with what was estimated. Null where nobody could measure it."""
 
     seconds: float | None = Field(None, description="From the command's start to its end.")
-    host_memory_bytes: int | None = Field(None, description="Largest resident set of the command's processes.")
-    gpu_memory_bytes: int | None = Field(None, description="Largest memory that torch had allocated on one GPU.")
+    host_memory_bytes: int | None = Field(
+        None,
+        description="Largest resident set of the command's processes: exact for the largest of them; for all of them "
+        "together as often as it was looked at, with shared pages counted once.",
+    )
+    gpu_memory_bytes: int | None = Field(
+        None, description="Largest memory that torch had allocated on each GPU of the run, added up."
+    )
+    gpu_arch: str | None = Field(None, description="The GPU that it ran on; null for a run on the CPU.")
 
 
 class ValidationReport(Document):

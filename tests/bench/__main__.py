@@ -6,7 +6,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.bench import clicks
+from tests.bench import clicks, planning
 from tests.bench.intake import compare
 from tests.e2e.host import running_host
 
@@ -16,6 +16,7 @@ def main(arguments: list[str]) -> None:
     with tempfile.TemporaryDirectory() as folder, running_host(Path(folder) / "host") as host:
         model = _linked(Path(arguments[0]), host.models / "given") if arguments else host.model
         print(compare(host.client, model, rounds=5))
+        print(planning.measure(host.client, host.models))
     clicks.main([])
 
 

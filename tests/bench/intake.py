@@ -42,13 +42,14 @@ def compare(client: Client, model: Path, rounds: int = 3) -> Comparison:
     client.intake(request)
     ours, theirs = [], []
     for _ in range(rounds):
-        ours.append(_seconds(lambda: client.intake(request)))
+        ours.append(seconds_of(lambda: client.intake(request)))
         command = [sys.executable, "-c", _ONE_LINE, str(model)]
-        theirs.append(_seconds(lambda command=command: subprocess.run(command, check=True)))  # type: ignore[misc]
+        theirs.append(seconds_of(lambda command=command: subprocess.run(command, check=True)))  # type: ignore[misc]
     return Comparison(statistics.median(ours), statistics.median(theirs))
 
 
-def _seconds(work: Callable[[], object]) -> float:
+def seconds_of(work: Callable[[], object]) -> float:
+    """How long something takes."""
     began = time.perf_counter()
     work()
     return time.perf_counter() - began

@@ -10,7 +10,7 @@ import sqlite3
 import subprocess
 import sys
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -102,10 +102,14 @@ class BotHost:
         return self.conversations()[-1]
 
     def say(self, conversation: int, text: str, key: str = "") -> httpx.Response:
-        """Words in a thread, written on its page as it is now."""
-        field = re.search(r'<input[^>]*name="asked"[^>]*value="([^"]*)"', self.page(conversation))
-        assert field is not None
-        return self.post(f"/threads/{conversation}/reply", text=text, asked=field[1], key=key or uuid.uuid4().hex)
+        """Words in a thread, written on its page as it is now; again where a newer card came while they were."""
+
+        def written() -> httpx.Response:
+            field = re.search(r'<input[^>]*name="asked"[^>]*value="([^"]*)"', self.page(conversation))
+            assert field is not None
+            return self.post(f"/threads/{conversation}/reply", text=text, asked=field[1], key=key or uuid.uuid4().hex)
+
+        return self._again_where_outdated(conversation, written)
 
     def click(
         self, conversation: int, kind: ActionKind, checkpoint: Checkpoint | None = None, digest: str = "", key: str = ""
@@ -117,10 +121,41 @@ class BotHost:
         )
 
     def approve(self, conversation: int) -> httpx.Response:
-        """Yes to what is asked now."""
-        asked = asked_at(self.state(conversation))
-        assert asked is not None, self.state(conversation).kind
-        return self.click(conversation, ActionKind.APPROVE, asked[0], asked[1])
+        """Yes to what is asked now; again where a newer card came under the mouse, as a person would."""
+
+        def clicked() -> httpx.Response:
+            asked = asked_at(self.state(conversation))
+            assert asked is not None, self.state(conversation).kind
+            return self.click(conversation, ActionKind.APPROVE, asked[0], asked[1])
+
+        return self._again_where_outdated(conversation, clicked)
+
+    def _again_where_outdated(self, conversation: int, act: Callable[[], httpx.Response]) -> httpx.Response:
+        """What came of an act, after another look where its card was not the newest any more, or not there yet."""
+        while True:
+            before = asked_at(self.state(conversation))
+            last = self.rows("SELECT coalesce(max(id), 0) FROM inbox")[0][0]
+            answer = act()
+            told = "" if answer.status_code == 409 else self._told(last)
+            if "had not been shown yet" in told:
+                wait_until(self.all_is_shown, 20, "the card was not delivered")
+                continue
+            outdated = answer.status_code == 409 or "newest card" in told
+            if not outdated or asked_at(self.state(conversation)) == before:
+                return answer
+
+    def all_is_shown(self) -> bool:
+        """Whether everything that is to be shown was delivered."""
+        return not self.rows("SELECT 1 FROM outbox WHERE wanted > delivered")
+
+    def _told(self, last: int) -> str:
+        """What came of what came in after an inbox row, once it is told."""
+
+        def told() -> tuple[Any, ...] | None:
+            found = self.rows("SELECT outcome FROM inbox WHERE id > ? ORDER BY id LIMIT 1", last)
+            return found[0] if found and found[0][0] is not None else None
+
+        return str(wait_until(told, 20, "nothing came of it")[0])
 
     def post(self, path: str, **form: str) -> httpx.Response:
         """A form, as a browser on the page sends it."""

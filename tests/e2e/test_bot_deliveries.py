@@ -22,6 +22,7 @@ _SECONDS = 120
 # Every so many steps one life ends there; the next one starts from nothing again. Together with the offset each
 # kind of step is met: transactions of every state, and each call of the platform, before and after.
 _STRIDE = 7
+_MOST_OF_THEM = 0.8
 
 
 def _live(bot: BotHost, request: str, dies_at: int) -> subprocess.CompletedProcess[str]:
@@ -58,6 +59,11 @@ def test_a_death_at_any_step_loses_and_doubles_nothing(tmp_path: Path) -> None:
             before = host.starts()
             request = _ASKED.format(host.outputs / f"step-{step}")
             first = _live(bot, request, step)
+            if first.returncode == 0 and step > steps * _MOST_OF_THEM:
+                # Lives differ by a few steps: how often a card was drawn depends on how fast the runner answered.
+                assert int(first.stdout) < step
+                _assert_once(bot, host, before)
+                break
             assert first.returncode == -signal.SIGKILL, (step, first.stderr[-3000:])
             second = _live(bot, request, 0)
             assert second.returncode == 0, (step, second.stderr[-3000:])

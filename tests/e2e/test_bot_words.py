@@ -19,8 +19,7 @@ def test_a_model_is_quantized_by_words_alone(tmp_path: Path) -> None:
             ("reviewing_result", "accept"),
         ):
             pair.wait_for(thread, kind)
-            waiting = "SELECT 1 FROM outbox WHERE wanted > delivered"
-            wait_until(lambda query=waiting: not pair.rows(query), 20, "the card was not delivered")  # type: ignore[misc]
+            wait_until(pair.all_is_shown, 20, "the card was not delivered")
             assert pair.say(thread, words).is_success
         ended = pair.wait_for(thread, "ended", seconds=20)
         assert isinstance(ended, Ended)

@@ -6,6 +6,7 @@ import importlib.util
 
 import pytest
 
+from tests.bench import planning
 from tests.bench.intake import compare
 from tests.e2e.host import Host
 
@@ -18,3 +19,9 @@ def test_intake_is_thirty_times_faster_than_reading_the_configuration_alone(host
     comparison = compare(host.client, host.model)
     print(comparison)
     assert comparison.ratio >= 30, comparison
+
+
+def test_planning_45000_layers_costs_at_most_twice_as_much_as_253(host: Host) -> None:
+    measured = planning.measure(host.client, host.models, rounds=15)
+    print(measured)
+    assert measured.ratio <= 2, measured

@@ -38,7 +38,8 @@ def install(folder: Path) -> Path:
 
 
 def tell(folder: Path, **behaviour: Any) -> None:
-    """What the next one does: `wait_for` and `check_waits_for` (files), `exit`, `says`, `stubborn`, `spoil`."""
+    """What the next one does: `wait_for` and `check_waits_for` (files), `exit`, `says`, `stubborn`, `spoil`; and
+    `modules_fail` (a sentence) for the list of modules."""
     (folder / "behaviour.json").write_text(json.dumps(behaviour))
 
 
@@ -46,6 +47,12 @@ def starts(folder: Path) -> int:
     """How often a quantization was started, ever."""
     path = folder / "started"
     return len(path.read_text().splitlines()) if path.exists() else 0
+
+
+def module_lists(folder: Path) -> int:
+    """How often a list of modules was asked for, ever."""
+    path = folder / "listed"
+    return len(path.read_text()) if path.exists() else 0
 
 
 _BOOT = """_module = runpy.run_path({!r})
@@ -63,9 +70,67 @@ def main(home: str, arguments: list[str]) -> int:
         recorded = (_DATA / "catalogue-probe-0.13.json").read_bytes()
         Path(rest[rest.index("--output") + 1]).write_bytes(recorded)
         return 0
+    if script == "module_probe.py":
+        return modules(Path(home), rest)
     if script == "reload_check.py":
         return reload_check(Path(home))
+    if script.endswith("_ptq.py"):  # a script of a test's own site is run for real
+        os.execv(sys.executable, [sys.executable, *arguments])
     return quantize(Path(home), rest)
+
+
+def modules(home: Path, arguments: list[str]) -> int:
+    """The list of modules as recorded of a published model, else of a tiny decoder by its configuration."""
+    with (home / "listed").open("a") as trace:
+        trace.write("x")
+    told = json.loads((home / "behaviour.json").read_text())
+    if told.get("modules_fail"):
+        print(told["modules_fail"], file=sys.stderr)
+        return 1
+    config = json.loads((Path(arguments[arguments.index("--model_dir") + 1]) / "config.json").read_text())
+    recorded = json.loads((_DATA / "modules-0.13.json").read_text())
+    size = (config["model_type"], config["vocab_size"], config["num_hidden_layers"])
+    published = {("qwen3", 151936, 36): "Qwen3-8B", ("deepseek_v3", 129280, 61): "DeepSeek-V3"}
+    document = recorded[published[size]] if size in published else _decoder(config)
+    Path(arguments[arguments.index("--output") + 1]).write_text(json.dumps({"models": [document]}))
+    return 0
+
+
+def _decoder(config: dict[str, Any]) -> dict[str, Any]:
+    """A decoder of dense layers, or of layers with experts, as the engine sees it."""
+    hidden, width, layers = config["hidden_size"], config["intermediate_size"], f"0-{config['num_hidden_layers'] - 1}"
+    head = hidden // config["num_attention_heads"]
+    keys = config["num_key_value_heads"] * head
+    experts = config.get("num_experts") or config.get("num_local_experts")
+    mlp, numbers = ("mlp.experts.*", [layers, f"0-{experts - 1}"]) if experts else ("mlp", [layers])
+    shapes = [
+        *((f"self_attn.{name}", hidden, size, [layers]) for name, size in (("q_proj", hidden), ("o_proj", hidden))),
+        *((f"self_attn.{name}", hidden, keys, [layers]) for name in ("k_proj", "v_proj")),
+        *((f"{mlp}.{name}", hidden, width, numbers) for name in ("gate_proj", "up_proj")),
+        (f"{mlp}.down_proj", width, hidden, numbers),
+    ]
+    groups = [_linears(f"model.layers.*.{name}", inputs, outputs, numbers) for name, inputs, outputs, numbers in shapes]
+    groups.append(_linears("lm_head", hidden, config["vocab_size"], []))
+    norms = ["model.layers.*.input_layernorm", "model.layers.*.post_attention_layernorm", "model.norm"]
+    return {
+        "model_type": config["model_type"],
+        "class": "Decoder",
+        "linear_count": sum(group["count"] for group in groups),
+        "linears": groups,
+        "norms": norms,
+        "convolutions": [],
+        "kept": [],
+        "prepared": [],
+        "quantized": False,
+    }
+
+
+def _linears(pattern: str, inputs: int, outputs: int, numbers: list[str]) -> dict[str, Any]:
+    count = 1
+    for text in numbers:
+        count *= int(text.partition("-")[2]) + 1
+    sizes = {"in_features": inputs, "out_features": outputs}
+    return {"pattern": pattern, "numbers": numbers, "count": count, "class": "Linear", "replaced": True, **sizes}
 
 
 def reload_check(home: Path) -> int:

@@ -35,6 +35,14 @@ WRONG = [
     ('state_dir: "/x\\0y"', "invisible"),
     ('state_dir: "/x\\x1by"', "invisible"),
     ("outputs: {mode: rw-r}", "outputs.mode"),
+    ("quark: {entry_point: site}", "needs quark.script"),
+    ("quark: {entry_point: other}", "quark.entry_point"),
+    ("quark: {script: /q/my/ptq.py, checkout: /q}", "/q/my/ptq.py lies in the Quark checkout /q"),
+    ("quark: {script: /m/ptq.py}\nmodels: {roots: [/x, /m]}", "/m/ptq.py lies in a folder of models /m"),
+    ("quark: {script: /o/a/b.py}\noutputs: {roots: [/o/a]}", "/o/a/b.py lies in a folder of results /o/a"),
+    ("quark: {script: /d/ptq.py}\ndatasets: {mirror: /d}", "/d/ptq.py lies in the dataset mirror /d"),
+    ("quark: {script: /s/content/x/ptq.py}\nstate_dir: /s", "lies in the runner's state folder /s"),
+    ("quark: {script: /srv/ptq.py}\noutputs: {roots: [/srv/out]}", "also holds a folder of results /srv/out"),
     ("no_such: 1", "no_such"),
     ("_env_prefix: X", "_env_prefix"),
     ("_cli_parse_args: true", "_cli_parse_args"),
@@ -54,6 +62,21 @@ def test_a_wrong_setting_is_named_in_one_line(text: str, words: str, tmp_path: P
     assert words in caught.value.message
     assert len(caught.value.message.splitlines()) == 1
     assert len(caught.value.message) < 600
+
+
+def test_a_script_of_the_site_may_lie_in_a_folder_of_its_own(tmp_path: Path) -> None:
+    file = tmp_path / "runner.yaml"
+    file.write_text("quark: {script: ptq/our.py, checkout: q, entry_point: site}\nmodels: {roots: [m]}\nstate_dir: s\n")
+    assert load_settings(file).quark.script == Path.cwd() / "ptq" / "our.py"
+
+
+def test_a_link_does_not_bring_a_script_out_of_a_checkout(tmp_path: Path) -> None:
+    (tmp_path / "Quark" / "examples").mkdir(parents=True)
+    (tmp_path / "site").symlink_to(tmp_path / "Quark" / "examples")
+    file = tmp_path / "runner.yaml"
+    file.write_text(f"quark: {{script: {tmp_path}/site/ptq.py, checkout: {tmp_path}/Quark}}\n")
+    with pytest.raises(BadRequest, match="lies in the Quark checkout"):
+        load_settings(file)
 
 
 def test_a_file_that_is_not_text_is_told(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+import rfc8785
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -38,6 +39,28 @@ def test_the_order_of_keys_does_not_matter(document: dict[str, Any]) -> None:
 def test_canonical_form_survives_reading_it_back(document: dict[str, Any]) -> None:
     once = canonical(document)
     assert canonical(json.loads(once)) == once
+
+
+_SIMPLE = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**53) + 1, 2**53 - 1) | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@given(st.dictionaries(st.text(), _SIMPLE, max_size=5))
+def test_what_needs_no_care_is_written_as_the_standard_says(document: dict[str, Any]) -> None:
+    assert canonical(document) == rfc8785.dumps(document)
+
+
+def test_every_character_is_written_as_the_standard_says() -> None:
+    text = "".join(map(chr, [*range(0xD800), *range(0xE000, 0x10100), 0x10FFFF]))
+    assert canonical({"text": text}) == rfc8785.dumps({"text": text})
+
+
+def test_a_text_that_is_not_unicode_has_no_canonical_form() -> None:
+    with pytest.raises(ValueError, match="no canonical form"):
+        canonical({"text": "\ud800"})
 
 
 def test_integers_beyond_two_to_the_53_are_strings() -> None:

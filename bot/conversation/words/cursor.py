@@ -19,7 +19,7 @@ class Cursor:
     ("use", "switch to"), `wished` after one that may as well ask for a model ("I need"), `moves` after one that needs
     to be told where to ("change", "increase"), `adds` after "also".
     `took_away` is the verb of the clause that was read, where that took something away. `blamed` is the token for which
-    a clause that fits otherwise was not read.
+    a clause that fits otherwise was not read; `advice` says what to write instead, where a clause knows.
     """
 
     def __init__(self, tokens: tuple[Token, ...], vocabulary: Vocabulary) -> None:
@@ -32,6 +32,7 @@ class Cursor:
         self.adds = False
         self.took_away = ""
         self.blamed: int | None = None
+        self.advice = ""
         self._keys = [token.key or _UNREADABLE for token in tokens]
 
     @property

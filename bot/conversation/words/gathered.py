@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Literal
 
 from pydantic import JsonValue, ValidationError
 
-from bot.conversation.request import Changes
+from bot.conversation.request import Changes, Exclusions
 from bot.conversation.words.unread import MOST_CHARACTERS
 from schemas.artifacts.plan import PlanChoices
 
@@ -20,7 +21,10 @@ class Gathered:
         self._own: dict[str, str] = {}
         self._choices: dict[str, JsonValue] = {}
         self._calibration: dict[str, JsonValue] = {}
-        self._layers: dict[str, JsonValue] = {}
+        self._layers: dict[str, str | None] = {}
+        self._excluded: dict[str, bool] = {}
+        self._without: list[str] = []
+        self._refused: list[str] = []
         self.contradicts = False
 
     def own(self, field: Own, value: str) -> bool:
@@ -35,9 +39,25 @@ class Gathered:
         """A field of the calibration."""
         return self._put(self._calibration, field, value)
 
-    def layers(self, pattern: str, scheme: str) -> bool:
-        """A scheme for the layers of one pattern."""
+    def layers(self, pattern: str, scheme: str | None) -> bool:
+        """A scheme for the layers of one pattern, beside those of others; None takes one back."""
         return self._put(self._layers, pattern, scheme)
+
+    def exclude(self, patterns: Iterable[str], excluded: bool = True) -> bool:
+        """Layers that are left out beside those that are already, or quantized after all."""
+        for pattern in patterns:
+            self._put(self._excluded, pattern, excluded)
+        return True
+
+    def without(self, algorithm: str) -> bool:
+        """One algorithm of those that stand shall not be applied."""
+        self._without.append(algorithm)
+        return True
+
+    def refuse(self, scheme: str) -> bool:
+        """One scheme is not wanted: another has to be named beside it."""
+        self._refused.append(scheme)
+        return True
 
     def contradict(self) -> bool:
         """A clause that contradicts itself."""
@@ -45,22 +65,44 @@ class Gathered:
         return True
 
     @property
-    def has_layers(self) -> bool:
-        """Whether a scheme was told for some layers."""
-        return bool(self._layers)
+    def excludes(self) -> bool:
+        """Whether anything was said of layers that are left out."""
+        return bool(self._excluded) or "exclude_layers" in self._choices
 
     def changes(self) -> Changes | None:
         """All of it together, or None when it contradicts itself or has a value that no plan can have."""
-        nested: dict[str, JsonValue] = {}
+        choices = dict(self._choices)
         if self._calibration:
-            nested["calibration"] = self._calibration
-        if self._layers:
-            nested["layer_quant_config"] = self._layers
-        if self.contradicts or nested.keys() & self._choices.keys():
+            choices["calibration"] = self._calibration
+        if self.contradicts or (self._layers and "layer_quant_config" in choices):
             return None
+        if self._refused and choices.get("global_scheme") in (None, *self._refused):
+            return None
+        asked = choices.get("algorithm")
+        if isinstance(asked, str) and set(asked.split(",")) & set(self._without):
+            return None
+        exclusions = Exclusions(
+            add=tuple(pattern for pattern, excluded in self._excluded.items() if excluded),
+            drop=tuple(pattern for pattern, excluded in self._excluded.items() if not excluded),
+        )
+        listed = choices.get("exclude_layers")
+        left_out = {*exclusions.add, *(listed if isinstance(listed, list) else ())}
+        if left_out & {pattern for pattern, scheme in self._layers.items() if scheme is not None}:
+            return None
+        if isinstance(listed, list) and exclusions:
+            if not listed or exclusions.drop:
+                return None
+            choices["exclude_layers"] = [*exclusions.of(map(str, listed))]
+            exclusions = Exclusions()
         own: dict[str, Any] = self._own
         try:
-            return Changes(**own, choices={**self._choices, **nested})
+            return Changes(
+                **own,
+                choices=choices,
+                exclusions=exclusions,
+                layer_schemes=self._layers,
+                without_algorithms=tuple(self._without) if "algorithm" not in choices else (),
+            )
         except ValidationError:
             return None
 

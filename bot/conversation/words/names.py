@@ -18,6 +18,7 @@ _HUB_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,95}/[A-Za-z0-9][A-Za-z0-9._-]
 _HUB_PAGE = re.compile(
     r"https?://(?:www\.)?(?:huggingface\.co|hf\.co)/([^/\s?#]+/[^/\s?#]+)(?:/tree/([^\s?#]+?))?/?", re.IGNORECASE
 )
+_PLACE = re.compile(r"[\w.+,@:=%~/-]{1,4096}")  # what else a path may have in it has to be quoted
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,199}")
 _RELATIVE = re.compile(r"[A-Za-z][A-Za-z0-9._/+-]{0,999}")
 _REVISION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}(?:/[A-Za-z0-9][A-Za-z0-9._-]{0,99}){0,4}")
@@ -26,7 +27,10 @@ _ORDINAL = re.compile(r"[0-9]{1,6}")  # "revision 2" is one of the plan
 _TELLING = re.compile(r"[0-9_./-]")
 _LETTER = re.compile(r"[A-Za-z]")
 _DATA_FILE = re.compile(r"(?!.*\.\.)[A-Za-z0-9/][A-Za-z0-9._/+-]{0,999}\.(?:txt|jsonl)")
-_ENDS_NAME = PhraseBook(*phrases.words("and but then with using also please thanks instead on into for , . ! !! ; :"))
+_ENDS_NAME = PhraseBook(
+    *phrases.words("and but then with using also please thanks instead on into for , . ! !! ; :"),
+    *(courtesy for courtesy in phrases.COURTESY if not courtesy.isascii()),
+)
 
 
 def _each_word(*spoken: str) -> frozenset[str]:
@@ -101,7 +105,7 @@ def _on_hub(text: str) -> tuple[str, str | None] | None:
 
 
 def _is_local(text: str, any_name: bool) -> bool:
-    if "://" in text or "|" in text or not _LETTER.search(text):
+    if "://" in text or not _PLACE.fullmatch(text) or not _LETTER.search(text):
         return False
     if "/" in text:
         return True
@@ -126,7 +130,8 @@ def path(cursor: Cursor, relative: bool = False, any_name: bool = False) -> str 
     text = token.text.strip()
     if _is_of_a_home(text, cursor):
         return None
-    whole = text.startswith("/") and len(text) > 1
+    plain = token.kind is Kind.QUOTED or _PLACE.fullmatch(text) is not None
+    whole = text.startswith("/") and len(text) > 1 and plain
     telling = relative and (_is_telling(token, cursor) or (any_name and ends_as_name(cursor)))
     if not whole and not telling:
         return None

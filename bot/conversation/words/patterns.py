@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from bot.conversation.words import values
+from bot.conversation.words import layer_numbers, values
 from bot.conversation.words.cursor import Cursor
 from bot.conversation.words.phrases import PhraseBook
 from bot.conversation.words.text import Kind
@@ -16,13 +16,24 @@ _BY_WORD = {
     "lm head": "lm_head",
     "output head": "lm_head",
     "attention": "*self_attn*",
+    "attn": "*self_attn*",
+    "attn layers": "*self_attn*",
     "attention layers": "*self_attn*",
     "attention block": "*self_attn*",
     "attention blocks": "*self_attn*",
     "self attention": "*self_attn*",
     "experts": "*experts*",
     "expert layers": "*experts*",
+    "mlp": "*mlp*",
+    "mlps": "*mlp*",
+    "mlp layers": "*mlp*",
+    "mlp blocks": "*mlp*",
+    "feed forward": "*mlp*",
+    "feed_forward": "*mlp*",
+    "feed forward layers": "*mlp*",
+    "ffn": "*mlp*",
 }
+_PROJECTION = re.compile(r"[a-z0-9_]+_proj")
 _WORDS = PhraseBook(*_BY_WORD)
 _AND = PhraseBook(", and", ",", "and", "+", "&")
 _OPEN = PhraseBook("[")
@@ -30,7 +41,9 @@ _CLOSE = PhraseBook("]")
 _FIELDS = PhraseBook(
     *("seq_len", "batch_size", "num_calib_data", "kv_cache", "kv_cache_scheme", "min_kv_scale", "kv_cache_post_rope"),
     *("trust_remote_code", "quark_cli", "quantize_quark", "quantize_quark.py", "entry_point", "model_export"),
-    *("layer_quant_config", "exclude_layers", "evaluation_intent", "global_scheme", "output_dir"),
+    *("layer_quant_config", "exclude_layers", "evaluation_intent", "global_scheme", "output_dir", "attention_dtype"),
+    *("data_type", "multi_gpu", "file2file_quantization", "num_eval_data", "evaluation_dataset", "template_file"),
+    *("tensor_parallel", "write_algorithm_config", "calibration_dataset", "tensor_parallel_size"),
 )
 
 
@@ -51,8 +64,8 @@ def several(cursor: Cursor) -> list[str]:
     start = cursor.at
     opened = cursor.takes(_OPEN)
     found: list[str] = []
-    while (pattern := one(cursor)) is not None:
-        found.append(pattern)
+    while more := layer_numbers.numbered(cursor) or _just_one(cursor):
+        found += more
         behind = cursor.at
         if not cursor.takes(_AND):
             break
@@ -63,6 +76,20 @@ def several(cursor: Cursor) -> list[str]:
         cursor.at = start
         return []
     return list(dict.fromkeys(found))
+
+
+def sure(cursor: Cursor) -> list[str]:
+    """The same, when the first of them can hardly be anything else than the name of layers."""
+    start = cursor.at
+    if not layer_numbers.numbered(cursor) and one(cursor, surely=True) is None:
+        return []
+    cursor.at = start
+    return several(cursor)
+
+
+def _just_one(cursor: Cursor) -> list[str]:
+    found = one(cursor)
+    return [] if found is None else [found]
 
 
 def _typed(cursor: Cursor, surely: bool) -> str | None:
@@ -77,6 +104,10 @@ def _typed(cursor: Cursor, surely: bool) -> str | None:
         return None
     if values.looks_like_scheme(token, cursor):
         return None
+    if text.lower() == "lm_head":
+        return "lm_head"
+    if token.kind is Kind.WORD and _PROJECTION.fullmatch(text.lower()):
+        return f"*{text.lower()}*"  # it has one of these in every layer, and the bare name would be that of none
     if "*" in text or (_SOME_LAYER.fullmatch(text.rpartition(".")[2]) and ("." in text or "_" in text)):
         return text
     if surely:

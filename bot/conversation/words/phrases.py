@@ -187,7 +187,10 @@ REVISE = (
 ASIDES = (
     *("asap", "as soon as possible", "now", "right now", "right away", "urgently", "for me", "for us"),
     *("thanks in advance", "when you can", "when you have time"),
-    *_each(("for", "with", "for use with", "for use in", "to use with", "to serve with", "for serving with"), _SERVERS),
+    *_each(
+        ("on", "in", "for", "with", "for use with", "for use in", "to use with", "to serve with", "for serving with"),
+        _SERVERS,
+    ),
     *_each(
         ("to run", "to run it", "for running it", "and serve it"), ("with vllm", "with sglang", "in vllm", "on vllm")
     ),

@@ -69,7 +69,7 @@ _PIECE = re.compile(
     re.VERBOSE,
 )
 _ONLY_MARKS = re.compile(r"[^\w*?]+")
-_SETTING = re.compile(r"(-{0,2}[A-Za-z][A-Za-z_-]*)([=:])(?!//)(.+)")
+_SETTING = re.compile(r"(-{0,2}[A-Za-z][A-Za-z0-9_-]*)([=:])(?!//)(.+)")
 _ARROWS = ("->", "=>", "→")
 _TAIL = ".!?:=…)"
 
@@ -177,6 +177,9 @@ def _word(part: str) -> Iterator[Token]:
     if part in _ARROWS:
         yield Token(Kind.MARK, part, part, "to")
         return
+    if len(part) > 1 and part[0] == "]" != part[1]:  # behind the quotation that ends a list
+        yield _mark("]")
+        part = part[1:]
     if _ONLY_MARKS.fullmatch(part):
         yield _mark(part)
         return

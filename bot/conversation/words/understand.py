@@ -36,6 +36,7 @@ class Understood(Document):
     intent: Intent
     changes: Changes = Changes()
     unread: str = ""
+    hint: str = ""
 
     @property
     def flat(self) -> dict[str, JsonValue]:
@@ -69,12 +70,17 @@ def understand(sentence: str, checkpoint: Checkpoint | None, vocabulary: Vocabul
         return _meant(reading, checkpoint)
     if answers.rejects_with_reason(said):
         return Understood(intent=Intent.REJECT)
-    return Understood(intent=Intent.UNCLEAR, unread=reading.text)
+    return Understood(intent=Intent.UNCLEAR, unread=reading.text, hint=reading.hint)
 
 
 def as_json(understood: Understood) -> dict[str, Any]:
-    """The intent, and the changes as field to value."""
-    return {"intent": understood.intent.value, "changes": understood.flat}
+    """The intent, and the changes as field to value. `relative` names the fields of which only a part is changed;
+    `unread` and `hint` stand there where a part was not understood."""
+    told: dict[str, Any] = {"intent": understood.intent.value, "changes": understood.flat}
+    if relative := understood.changes.relative:
+        told["relative"] = list(relative)
+    beside = {"unread": understood.unread, "hint": understood.hint}
+    return told | {name: text for name, text in beside.items() if text}
 
 
 def _asked(said: Sentence, checkpoint: Checkpoint | None, vocabulary: Vocabulary) -> Understood:
@@ -87,7 +93,7 @@ def _asked(said: Sentence, checkpoint: Checkpoint | None, vocabulary: Vocabulary
         if (checkpoint is None and named) or (questions.asks_for_a_deed(said) and _changes(meant, checkpoint)):
             return meant
     elif reading is not None and checkpoint is None and begins_quantizing(deed):
-        return Understood(intent=Intent.QUESTION, unread=reading.text)
+        return Understood(intent=Intent.QUESTION, unread=reading.text, hint=reading.hint)
     return Understood(intent=Intent.QUESTION)
 
 

@@ -29,14 +29,27 @@ _SCHEME = re.compile(
     r"(?:_[a-z0-9]{1,20}){0,6}"
 )
 # Short names for what the published tables recommend: the smallest model, GGUF, the only per-token FP8.
-_ALIASES = {"int4": "int4_wo_32", "uint4": "uint4_wo_32", "ptpc": "ptpc_fp8"}
+ALIASES = {"int4": "int4_wo_32", "uint4": "uint4_wo_32", "ptpc": "ptpc_fp8"}
 _LOOSELY_AFTER = frozenset({"to", "as", "use", "using", "scheme", "with", "in", "=", ":"})
 _BITS = PhraseBook("w8a8")
 _PER_CHANNEL = PhraseBook("per channel", "per_channel")
 _PER_TENSOR = PhraseBook("per tensor", "per_tensor")
-_PER_TOKEN = PhraseBook("per channel", "per_channel", "per token", "per_token", "ptpc")
+_PER_CHANNEL_OR_TOKEN = PhraseBook("per channel", "per_channel", "per token", "per_token")
+_PER_TOKEN = PhraseBook(*_PER_CHANNEL_OR_TOKEN.phrases, "ptpc")
 _SMOOTH_QUANT = PhraseBook("smooth quant", "smooth_quant")
-_GROUP = PhraseBook("group size", "group_size", "groups of", "with group size", "with groups of", "group", "g")
+_GROUP = PhraseBook(
+    *("group size", "group_size", "groups of", "with group size", "with groups of", "group", "g", "groupsize", "gs"),
+    *(
+        "with group",
+        "group size of",
+        "with a group size of",
+        "in groups of",
+        "group of",
+        "group size =",
+        "group_size =",
+    ),
+)
+_WEIGHT_ONLY = PhraseBook("weight only", "weight_only", "weights only")
 _MOST_JOINED = 10
 _GROUPED = re.compile(r"g([0-9]{1,4})")
 
@@ -71,7 +84,7 @@ def new_number(cursor: Cursor) -> int | None:
 def decimal(cursor: Cursor) -> float | None:
     """A number such as 1, 0.5 or 1e-3."""
     token = cursor.token
-    if token is None or token.kind is not Kind.WORD or not _DECIMAL.fullmatch(token.text):
+    if token is None or token.kind is not Kind.WORD or not _DECIMAL.fullmatch(token.text.lower()):
         return None
     cursor.at += 1
     return float(token.text)
@@ -113,7 +126,7 @@ def known_scheme(token: Token, cursor: Cursor) -> str | None:
     if text in cursor.vocabulary.schemes:
         return text
     key = text.lower().replace("-", "_")
-    return cursor.vocabulary.scheme_of.get(key) or _ALIASES.get(key)
+    return cursor.vocabulary.scheme_of.get(key) or ALIASES.get(key)
 
 
 def looks_like_scheme(token: Token, cursor: Cursor) -> bool:
@@ -126,9 +139,14 @@ def _named_scheme(cursor: Cursor, loosely: bool) -> str | None:
     if token is None or token.kind not in (Kind.WORD, Kind.QUOTED):
         return None
     key = token.text.strip().lower().replace("-", "_")
-    name = known_scheme(token, cursor) or (key if loosely and _SCHEME.fullmatch(key) else None)
+    name = known_scheme(token, cursor) or (key if loosely and _is_new(key, cursor) else None)
     cursor.at += name is not None
     return name
+
+
+def _is_new(key: str, cursor: Cursor) -> bool:
+    """Whether it has the looks of a scheme that nobody has published: no part of those that are."""
+    return _SCHEME.fullmatch(key) is not None and not any(key in known for known in cursor.vocabulary.scheme_of)
 
 
 def _spelled_apart(cursor: Cursor) -> str | None:
@@ -137,6 +155,7 @@ def _spelled_apart(cursor: Cursor) -> str | None:
     if kind not in ("int4", "uint4"):
         return None
     cursor.at += 1
+    cursor.takes(_WEIGHT_ONLY)
     said = cursor.key in ("wo", "wa")
     of = cursor.key if said else "wo"
     cursor.at += said
@@ -160,7 +179,10 @@ def _granular(cursor: Cursor) -> str | None:
     if kind in ("fp8", "int8"):
         cursor.at += 1
         if not tensor and not token:
-            tensor, token = cursor.takes(_PER_TENSOR), cursor.takes(_PER_TOKEN)
+            behind = cursor.at
+            tensor, token = cursor.takes(_PER_TENSOR), cursor.takes(_PER_CHANNEL_OR_TOKEN)
+            if cursor.key in ("fp8", "int8"):  # "fp8 per channel fp8": it is said of the one that follows
+                tensor, token, cursor.at = False, False, behind
         found = kind if tensor and not token else "ptpc_fp8" if token and not tensor and kind == "fp8" else ""
         if found in cursor.vocabulary.schemes:
             return found

@@ -16,6 +16,7 @@ class Vocabulary(Document):
     schemes: frozenset[str] = frozenset()
     algorithms: frozenset[str] = frozenset()
     kv_cache_schemes: frozenset[str] = frozenset()
+    attention_schemes: frozenset[str] = frozenset()
     datasets: frozenset[str] = frozenset()
     runners: frozenset[str] = frozenset()
 
@@ -61,6 +62,7 @@ PUBLISHED = Vocabulary(
     ),
     algorithms=frozenset({"awq", "gptq", "gptaq", "qronos", "smoothquant", "autosmoothquant", "rotation"}),
     kv_cache_schemes=frozenset({"fp8"}),
+    attention_schemes=frozenset({"fp8"}),
     datasets=frozenset({"pileval", "wikitext", "cnn_dailymail", "HuggingFaceH4/ultrachat_200k"}),
 )
 """The published names, for when no runner could be asked. Source: AMD Quark's published quantization planning."""
@@ -74,6 +76,7 @@ def vocabulary_of(capabilities: Mapping[str, Capabilities]) -> Vocabulary:
         schemes=PUBLISHED.schemes.union(*(catalogue.schemes for catalogue in catalogues)),
         algorithms=PUBLISHED.algorithms.union(*(catalogue.algorithms for catalogue in catalogues)),
         kv_cache_schemes=PUBLISHED.kv_cache_schemes.union(*(catalogue.kv_cache_schemes for catalogue in catalogues)),
+        attention_schemes=PUBLISHED.attention_schemes.union(*(catalogue.attention_schemes for catalogue in catalogues)),
         datasets=PUBLISHED.datasets.union(*(of.datasets for of in capabilities.values())),
         runners=frozenset(capabilities),
     )

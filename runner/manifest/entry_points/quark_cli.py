@@ -6,22 +6,12 @@ leaves its working directory, which is why every path is absolute. Source: quark
 
 from __future__ import annotations
 
-from runner.manifest.entry_points import flags
-from runner.manifest.entry_points.flags import Job
+from runner.planning import flags
+from runner.planning.flags import Job
 
 SUBCOMMAND = "torch-llm-ptq"
 
 
 def arguments(job: Job) -> list[str]:
     """The plan as arguments of quark-cli."""
-    plan = job.plan
-    return [
-        SUBCOMMAND,
-        *flags.head(job),
-        *flags.kv_cache(plan),
-        *flags.choices(plan),
-        *flags.calibration(job),
-        *("--device", plan.device),
-        *(() if plan.trust_remote_code else ("--no_trust_remote_code",)),
-        *(("--skip_evaluation",) if plan.evaluation_intent == "none" else ()),
-    ]
+    return [SUBCOMMAND, *flags.arguments("quark_cli", job)]

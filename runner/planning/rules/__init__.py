@@ -10,9 +10,11 @@ from runner.planning.rules import (  # isort: skip
     model as model,
     schemes as schemes,
     algorithms as algorithms,
+    algorithm_limits as algorithm_limits,
     layers as layers,
     kv_cache as kv_cache,
     calibration as calibration,
+    memory as memory,
     host as host,
 )
 from runner.planning.host_view import HostView

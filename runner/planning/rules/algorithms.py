@@ -1,16 +1,15 @@
-"""Algorithms: whether the engine has them, is configured for the family, and whether they suit the scheme."""
+"""Algorithms: whether the engine has them, and whether it has or gets a configuration of them for the family."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
 
-from runner.planning import evaluation, schemes
+from runner.planning import algorithm_configs, schemes
+from runner.planning.algorithm_configs import NEVER_WORKS
 from runner.planning.rules.registry import Case, Remark, blocks, rule, warns
 
-_FOR_LOW_INTEGERS = frozenset({"awq", "gptq", "gptaq"})
-_FOR_EIGHT_BITS = frozenset({"smoothquant", "autosmoothquant"})
-_BROKEN = "autoround"
+_HEAD_NORMS = ("q_norm", "k_norm")
 
 
 @rule("unknown_algorithm")
@@ -29,18 +28,62 @@ def algorithms_are_known(case: Case) -> Iterator[Remark]:
 def algorithms_are_configured(case: Case) -> Iterator[Remark]:
     """Without a built-in configuration for the family: NotImplementedError, once model and dataset are loaded.
 
-    Source: seen with amd-quark 0.13; qwen3 has none for any usual algorithm.
+    A configuration that the plan carries stands in for it. Source: seen with amd-quark 0.13; qwen3 has none for any
+    usual algorithm.
     """
     template = case.template
     if template is None:
         return
-    usable = [name for name in template.algorithms if name != _BROKEN]
+    carried = {config.algorithm for config in case.plan.algorithm_configs}
+    usable = [name for name in template.algorithms if name not in NEVER_WORKS]
+    instead = f"take {' or '.join(usable)}, or no algorithm" if usable else "take no algorithm"
     for name in dict.fromkeys(case.plan.algorithms):
-        if name in case.catalogue.algorithms and name not in template.algorithms:
-            yield blocks(
-                f"The engine has no built-in {name} configuration for {template.model_type}.",
-                f"Take {' or '.join(usable)}, or no algorithm." if usable else "Take no algorithm.",
-            )
+        if name not in case.catalogue.algorithms or name in template.algorithms or name in carried:
+            continue
+        family = algorithm_configs.donor(name, case.analysis, case.catalogue, case.host)
+        if family is not None:
+            hint = f"Say 'write the configuration' to derive one from that of {family}, or {instead}."
+        else:
+            hint = f"{instead[0].upper()}{instead[1:]}."
+        yield blocks(f"The engine has no built-in {name} configuration for {template.model_type}.", hint)
+
+
+@rule("algorithm_config_written")
+def a_written_configuration_is_not_the_engines(case: Case) -> Iterator[Remark]:
+    """It has the donor's layers under the same names; that it does as much good here, nobody has measured.
+
+    For families that normalise queries and keys, the engine's own configurations smooth only the MLP: what is scaled
+    before such a norm says little about what follows it. Source: algorithm configurations of amd-quark 0.13.
+    """
+    for config in case.plan.algorithm_configs:
+        found = algorithm_configs.offer(config.algorithm, case.analysis, case.catalogue, case.host)
+        left = f" It leaves {', '.join(found.left)} to rounding alone." if found is not None and found.left else ""
+        doubt = ""
+        if "scaling_layers" in config.content and _normalises_heads(case):
+            doubt = " This family normalises queries and keys, where scaling attention may gain little."
+        yield warns(
+            f"The {config.algorithm} configuration is written after that of {config.derived_from}; the engine has "
+            f"none of its own for {case.plan.model.model_type}.{left}{doubt}",
+            "Compare the perplexity with a run without the algorithm.",
+        )
+
+
+def _normalises_heads(case: Case) -> bool:
+    return any(pattern.rpartition(".")[2] in _HEAD_NORMS for pattern in case.analysis.quantization_targets.norms)
+
+
+@rule("algorithm_config_unused")
+def a_written_configuration_has_a_use(case: Case) -> Iterator[Remark]:
+    """Asking for a file where the engine has its own, or where no family can be followed, changes nothing."""
+    template = case.template
+    if not case.plan.write_algorithm_config or case.plan.algorithm_configs or template is None:
+        return
+    if not case.plan.algorithms:
+        yield warns("There is no configuration to write: the plan has no algorithm.", "Name the algorithm as well.")
+    elif all(name in template.algorithms for name in case.plan.algorithms):
+        yield warns(
+            f"No configuration is written: the engine has its own of {case.plan.algorithm} for {template.model_type}."
+        )
 
 
 @rule("autoround_fails")
@@ -49,28 +92,12 @@ def autoround_is_not_used(case: Case) -> Iterator[Remark]:
 
     Source: seen with amd-quark 0.13.
     """
-    if _BROKEN in case.plan.algorithms:
-        yield blocks(
-            "autoround always fails in the engine's standard flow (KeyError while quantizing).",
-            "Take another algorithm, or none.",
-        )
-
-
-@rule("algorithm_needs_gpu")
-def algorithm_runs_on_this_device(case: Case) -> Iterator[Remark]:
-    """autosmoothquant runs the quantized model while it searches, which MXFP4 cannot do on a CPU.
-
-    Source: seen with amd-quark 0.13 (RuntimeError "only implemented in CUDA devices").
-    """
-    if (
-        case.plan.device == "cpu"
-        and "autosmoothquant" in case.plan.algorithms
-        and evaluation.needs_gpu(case.plan, case.analysis, case.catalogue)
-    ):
-        yield blocks(
-            f"autosmoothquant with {case.plan.global_scheme} computes only on a GPU, and this plan runs on the CPU.",
-            "Take smoothquant, or a host with a GPU.",
-        )
+    for name in dict.fromkeys(case.plan.algorithms):
+        if name in NEVER_WORKS:
+            yield blocks(
+                f"{name} always fails in the engine's standard flow (KeyError while quantizing).",
+                "Take another algorithm, or none.",
+            )
 
 
 @rule("algorithm_repeated")
@@ -86,20 +113,3 @@ def algorithms_stand_once(case: Case) -> Iterator[Remark]:
             yield blocks(f"{name} stands {times} times, which our own script refuses.", "Name it once.")
         else:
             yield warns(f"{name} stands {times} times and would be applied each time.", "Name it once.")
-
-
-@rule("algorithm_odd")
-def algorithms_suit_the_scheme(case: Case) -> Iterator[Remark]:
-    """awq, gptq and gptaq are made for INT4 and UINT4 weights, smoothing for 8-bit activations; else they run in vain.
-
-    Source: AMD Quark's published table of compatible schemes.
-    """
-    scheme = case.catalogue.schemes.get(case.plan.global_scheme)
-    if scheme is None:
-        return
-    low = schemes.is_low_integer(scheme)
-    for name in dict.fromkeys(case.plan.algorithms):
-        if name in _FOR_LOW_INTEGERS and not low:
-            yield warns(f"{name} is made for INT4 and UINT4 weights; with {scheme.name} it may gain nothing.")
-        if name in _FOR_EIGHT_BITS and not any(schemes.bits(spec) == 8 for spec in scheme.input[:1]):
-            yield warns(f"{name} is made for INT8 and FP8 activations; with {scheme.name} it may gain nothing.")

@@ -8,6 +8,20 @@ from runner.planning import datasets, evaluation, remote_code
 from runner.planning.rules.registry import Case, Remark, blocks, rule, warns
 from runner.planning.schemes import similar_names
 
+_MANY_TOKENS = 10_000_000
+"""Tokens of calibration beyond which it is hardly meant: 150 times the published 128 samples of 512."""
+
+_LONG_BATCH = 262_144
+"""Tokens that pass the model at once, beyond which hardly any GPU holds the activations."""
+
+_FLOPS = {"cuda": 2.5e15, "cpu": 1e13}
+"""More operations a second than any one device of today does, so that a time from it is a least one."""
+
+_NOTICED = 600.0
+"""Seconds of computing from which on a person should hear of it."""
+
+_BY_HESSIAN = frozenset({"gptq", "gptaq", "qronos"})
+
 
 @rule("dataset_not_here")
 def the_dataset_can_be_read(case: Case) -> Iterator[Remark]:
@@ -47,6 +61,77 @@ def a_batch_can_be_filled(case: Case) -> Iterator[Remark]:
         yield blocks(
             f"A batch of {wanted.batch_size} cannot be filled from {wanted.num_calib_data} samples.",
             "Take a smaller batch_size or more samples.",
+        )
+
+
+@rule("calibration_huge")
+def calibration_is_within_reason(case: Case) -> Iterator[Remark]:
+    """Nothing stops a slip of the keyboard: 999,999 samples are calibrated for hours, days, or on a CPU for years.
+
+    The least time counts two operations a weight and token, one pass. Source: the published defaults (128 samples of
+    512 tokens) and arithmetic.
+    """
+    wanted, facts = case.plan.calibration, case.analysis
+    tokens = wanted.num_calib_data * wanted.seq_len
+    if tokens > _MANY_TOKENS:
+        seconds = 2.0 * facts.size.parameters * tokens / _FLOPS[case.plan.device] if _passes_all(case) else 0.0
+        least = f", which take {_in_words(seconds)} at the very least" if seconds >= _NOTICED else ""
+        yield warns(
+            f"{wanted.num_calib_data:,} samples of {wanted.seq_len:,} tokens are {tokens:,} tokens of calibration"
+            f"{least}.",
+            "128 to 512 samples of 512 to 2048 tokens are usual.",
+        )
+    if wanted.batch_size * wanted.seq_len > _LONG_BATCH:
+        yield warns(
+            f"One batch has {wanted.batch_size:,} samples of {wanted.seq_len:,} tokens, which have to fit into memory "
+            "at once.",
+            "Take a smaller batch_size; it changes no result.",
+        )
+
+
+def _passes_all(case: Case) -> bool:
+    """Whether every token passes every weight: not in a mixture, and not where nothing is calibrated."""
+    plan = case.plan
+    static = any(spec.is_dynamic is False for scheme in case.used_schemes for spec in scheme.input)
+    calibrates = static or bool(plan.algorithms) or plan.kv_cache_scheme or plan.attention_dtype
+    return bool(calibrates) and not case.analysis.model.is_moe
+
+
+def _in_words(seconds: float) -> str:
+    units = (("years", 365 * 86400), ("days", 86400), ("hours", 3600), ("minutes", 60))
+    unit, length = next(item for item in units if seconds >= 2 * item[1])
+    return f"{seconds / length:,.0f} {unit}"
+
+
+@rule("calibration_small")
+def there_are_samples_for_the_algorithm(case: Case) -> Iterator[Remark]:
+    """Algorithms of the GPTQ family estimate a matrix of in_features squared: fewer tokens than that leave it singular.
+
+    It runs, because the engine damps the matrix, and the result is worse than plain rounding may be. Source: the
+    algorithm (a sum of tokens' outer products has at most as many ranks as tokens).
+    """
+    wanted = case.plan.calibration
+    tokens = wanted.num_calib_data * wanted.seq_len
+    named = [name for name in dict.fromkeys(case.plan.algorithms) if name in _BY_HESSIAN]
+    widest = max((target.group.in_features for target in case.quantized), default=0)
+    if named and tokens < widest:
+        yield warns(
+            f"{', '.join(named)} on {tokens:,} tokens cannot see all of a layer with {widest:,} inputs.",
+            "Take the published 128 samples of 512 tokens, or more.",
+        )
+
+
+@rule("seq_len_beyond_model")
+def samples_fit_the_model(case: Case) -> Iterator[Remark]:
+    """Samples longer than the positions that a model knows fail where positions are a table, and mislead elsewhere.
+
+    Source: max_position_embeddings of the model's config.json.
+    """
+    most, wanted = case.analysis.model.max_positions, case.plan.calibration.seq_len
+    if most is not None and wanted > most:
+        yield warns(
+            f"The samples have {wanted:,} tokens, and the model was made for at most {most:,}.",
+            f"Take a seq_len of at most {most}.",
         )
 
 

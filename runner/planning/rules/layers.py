@@ -6,8 +6,10 @@ from collections.abc import Iterator
 from fnmatch import fnmatchcase
 
 from runner.planning import layers
-from runner.planning.rules.registry import Case, Remark, blocks, rule, warns
-from schemas.artifacts.analysis import ModelAnalysis
+from runner.planning.rules.registry import Case, Remark, blocks, counted, rule, warns
+from schemas.artifacts.analysis import LinearGroup, ModelAnalysis
+
+_EMBEDDINGS = ("embed_tokens", "wte", "word_embeddings", "embed_in", "tok_embeddings", "embed_positions")
 
 
 @rule("exclusions_differ")
@@ -29,68 +31,95 @@ def default_exclusions_are_kept(case: Case) -> Iterator[Remark]:
     """
     if not case.plan.exclude_layers_changed:
         return
-    kept = {target.group.pattern for target in case.targets if target.scheme is None}
     for default in case.default_exclusions:
         if default in case.plan.exclude_layers:
             continue
-        groups = layers.matching(default, case.analysis)
-        lost = [group for group in groups if group.pattern not in kept]
+        lost = list(_no_longer_excluded(default, case))
         if lost:
+            count = counted(sum(hit.count for hit in lost))
+            which = layers.described(hit.group for hit in lost)
             yield warns(
-                f"The engine leaves {default} alone by default; now {layers.described(lost)} would be quantized.",
+                f"The engine leaves {default} alone by default; now {count} of it would be quantized: {which}.",
                 f"Add {default} to the exclusions to keep it at full precision.",
             )
-        elif not groups:
+        elif not layers.hits(default, case.analysis):
             yield warns(
                 f"The engine's default exclusion {default} is no longer among the exclusions.",
                 f"Add {default} unless it shall be quantized.",
             )
 
 
+def _no_longer_excluded(default: str, case: Case) -> Iterator[layers.Hit]:
+    kept = case.plan.exclude_layers
+    for group in layers.linear_groups(case.analysis):
+        ways = layers.ways(group, case.analysis, (default, *kept))
+        count = sum(count for matched, count in ways.items() if default in matched and not matched.intersection(kept))
+        if count:
+            yield layers.Hit(group, count)
+
+
 @rule("exclusion_matches_nothing")
 def exclusions_match_layers(case: Case) -> Iterator[Remark]:
     """An exclusion that matches no layer excludes none, without a word. Patterns must match the whole module name.
 
-    Source: seen with amd-quark 0.13 (`down_proj` matches nothing).
+    It warns and does not block: the run does what the rest of the plan says, and a pattern may be kept for layers that
+    only some models of a family have, as the engine's own defaults are. Source: seen with amd-quark 0.13 (`down_proj`
+    and `*nothing*` match nothing, and both runs work).
     """
     if not case.plan.exclude_layers_changed or not case.analysis.quantization_targets.groups:
         return
     defaults = case.default_exclusions
     for pattern in case.plan.exclude_layers:
-        if pattern not in defaults and not layers.matching(pattern, case.analysis):
-            yield warns(f"The exclusion {pattern} matches no linear layer.", _better(pattern, case.analysis))
+        if pattern not in defaults and not layers.hits(pattern, case.analysis):
+            yield warns(
+                f"The exclusion {pattern} matches no linear layer, so it leaves nothing alone.",
+                _better(pattern, case.analysis),
+            )
 
 
 @rule("override_matches_nothing")
 def overrides_match_layers(case: Case) -> Iterator[Remark]:
-    """An override that matches no layer is dropped without a word.
+    """An override that matches no layer is dropped without a word: what was asked for happens nowhere.
 
-    It blocks where the names are the engine's own. Names of weight files may differ from them, so there it only warns.
-    Source: seen with amd-quark 0.13.
+    It blocks, unlike an exclusion, where the names are those of the modules, since nothing is left of what it asks.
+    Names of weight files may differ from the modules', and a pattern may be meant for the embedding: there it warns, or
+    another rule speaks. Source: seen with amd-quark 0.13.
     """
     if not case.analysis.quantization_targets.groups:
         return
     for pattern, scheme in case.plan.layer_quant_config.items():
-        if layers.matching(pattern, case.analysis):
+        if layers.hits(pattern, case.analysis) or _embeddings(pattern, case.analysis):
             continue
         message = f"The pattern {pattern} matches no linear layer, so {scheme} would be used nowhere."
-        if layers.names_are_exact(case.analysis):
-            yield blocks(message, _better(pattern, case.analysis))
+        hint = _better(pattern, case.analysis)
+        if layers.names_are_modules(case.analysis):
+            yield blocks(message, hint)
         else:
-            yield warns(message, _better(pattern, case.analysis))
+            yield warns(message, f"{hint} The engine's own list of modules, once it is there, makes it certain.")
 
 
 @rule("override_excluded")
 def overrides_reach_their_layers(case: Case) -> Iterator[Remark]:
     """An exclusion wins over an override, without a word. Source: seen with amd-quark 0.13."""
-    left_alone = {t.group.pattern for t in case.targets if t.scheme is None}
-    for pattern, scheme in case.plan.layer_quant_config.items():
-        excluded = [group for group in layers.matching(pattern, case.analysis) if group.pattern in left_alone]
-        if excluded or pattern in case.plan.exclude_layers:
-            what = layers.described(excluded) or pattern
+    plan = case.plan
+    for pattern, scheme in plan.layer_quant_config.items():
+        lost = total = 0
+        groups: list[LinearGroup] = []
+        for group in layers.linear_groups(case.analysis):
+            hidden = group.excluded_by_default and not plan.exclude_layers_changed
+            for matched, count in layers.ways(group, case.analysis, (pattern, *plan.exclude_layers)).items():
+                if pattern not in matched:
+                    continue
+                total += count
+                if hidden or matched.intersection(plan.exclude_layers):
+                    lost += count
+                    groups.append(group)
+        if lost or pattern in plan.exclude_layers:
+            which = f"{lost} of the {total} layers" if lost < total else "all layers"
+            shown = layers.described(groups) or pattern
             yield warns(
-                f"{what} is excluded, so {scheme} for {pattern} has no effect on it.",
-                "Remove the exclusion to quantize it, or the override.",
+                f"The exclusions win over {scheme} for {pattern}: {which} that it matches are excluded ({shown}).",
+                "Remove the exclusion to quantize them, or the override.",
             )
 
 
@@ -99,14 +128,53 @@ def overrides_do_not_compete(case: Case) -> Iterator[Remark]:
     """Where several overrides match a layer the engine takes the first one. Source: seen with amd-quark 0.13."""
     ordered = layers.in_order(case.plan.layer_quant_config)
     for index, (first, scheme) in enumerate(ordered):
-        reached = {group.pattern for group in layers.matching(first, case.analysis)}
         for second, other in ordered[index + 1 :]:
-            shared = [group for group in layers.matching(second, case.analysis) if group.pattern in reached]
-            if shared and other != scheme:
+            shared = [] if other == scheme else list(_shared(first, second, case))
+            if shared:
+                count = counted(sum(hit.count for hit in shared))
                 yield warns(
-                    f"{first} and {second} both match {layers.described(shared)}; the more specific {first} "
-                    f"({scheme}) counts.",
+                    f"{first} and {second} both match {count} ({layers.described(hit.group for hit in shared)}); "
+                    f"the more specific {first} ({scheme}) counts.",
                 )
+
+
+def _shared(first: str, second: str, case: Case) -> Iterator[layers.Hit]:
+    """Layers that two overrides match and no exclusion does."""
+    excluded = case.plan.exclude_layers
+    for group in layers.linear_groups(case.analysis):
+        ways = layers.ways(group, case.analysis, (first, second, *excluded))
+        count = sum(
+            count for matched, count in ways.items() if {first, second} <= matched and not matched & {*excluded}
+        )
+        if count:
+            yield layers.Hit(group, count)
+
+
+@rule("override_reaches_embedding")
+def overrides_leave_the_embedding_alone(case: Case) -> Iterator[Remark]:
+    """An override, unlike the global scheme, is used for embeddings too where its pattern matches their name.
+
+    Source: layer configuration of amd-quark 0.13; seen with it (`*` quantizes model.embed_tokens).
+    """
+    for pattern, scheme in case.plan.layer_quant_config.items():
+        reached = _embeddings(pattern, case.analysis)
+        if reached and not any(fnmatchcase(reached[0], excluded) for excluded in case.plan.exclude_layers):
+            yield warns(
+                f"{pattern} matches the embedding as well ({reached[0]}, where the model has it), which would become "
+                f"{scheme}.",
+                f"Exclude {reached[0]}, or take a narrower pattern; few servers load quantized embeddings.",
+            )
+
+
+def _embeddings(pattern: str, analysis: ModelAnalysis) -> list[str]:
+    """Names of embeddings that a pattern would match. They are no linear layers, so an analysis does not list them."""
+    beginnings = dict.fromkeys(
+        group.pattern.partition("*")[0].rstrip(".").rpartition(".")[0]
+        for group in analysis.quantization_targets.groups
+        if "*" in group.pattern
+    )
+    names = (f"{beginning}.{leaf}".lstrip(".") for beginning in beginnings for leaf in _EMBEDDINGS)
+    return [name for name in names if fnmatchcase(name, pattern)]
 
 
 @rule("tied_head_quantized")
@@ -125,9 +193,10 @@ def tied_head_stays_with_the_embedding(case: Case) -> Iterator[Remark]:
 
 
 def _better(pattern: str, analysis: ModelAnalysis) -> str:
-    """A pattern that would match, or what the names look like."""
-    if not pattern.startswith("*"):
-        wider = f"*{pattern}" if layers.matching(f"*{pattern}", analysis) else f"*{pattern}*"
-        if layers.matching(wider, analysis):
-            return f"A pattern must match the whole name: {wider} would match."
+    """A pattern that would match, and how many layers; else what the names look like."""
+    bare = pattern.strip("*.")
+    for wider in dict.fromkeys((f"*{bare}", f"*{bare}*", f"*{bare.lower()}*")) if bare else ():
+        count = sum(hit.count for hit in layers.hits(wider, analysis))
+        if count:
+            return f"A pattern must match the whole name: {wider} would match {counted(count)}."
     return f"Layers are named like {layers.described(analysis.quantization_targets.groups)}."

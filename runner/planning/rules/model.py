@@ -8,6 +8,9 @@ from runner.planning import layers, remote_code
 from runner.planning.rules.registry import Case, Remark, blocks, informs, rule, warns
 from runner.planning.schemes import similar_names
 
+_RANGE = "transformers_range"
+_MANY_LINEARS, _SAFE_MAPS, _RECOMMENDED_MAPS = 30_000, 1_048_576, 4_194_304
+
 
 @rule("model_unsupported")
 def the_engine_knows_the_model(case: Case) -> Iterator[Remark]:
@@ -24,8 +27,55 @@ def the_engine_knows_the_model(case: Case) -> Iterator[Remark]:
             f"The installed engine has no template for the model type {kind}.",
             similar_names(kind, case.catalogue.templates) or "Take another model, or a newer engine.",
         )
-    elif found.status == "doubtful":
+    elif found.status == "doubtful" and not any(risk.code == _RANGE for risk in case.analysis.risks):
         yield warns(found.message)
+
+
+@rule("transformers_range")
+def the_versions_go_together(case: Case) -> Iterator[Remark]:
+    """The engine asks for a range of transformers; outside it loading or quantizing may fail, or change the model.
+
+    A model that a later transformers wrote may have settings that the installed one does not read. Source: metadata of
+    the installed packages and the model's config.json, which the analysis compared.
+    """
+    for risk in case.analysis.risks:
+        if risk.code in (_RANGE, "transformers_version"):
+            yield warns(risk.message, risk.recovery_hint)
+
+
+@rule("template_of_the_site")
+def the_sites_template_is_not_read(case: Case) -> Iterator[Remark]:
+    """A template file takes the place of the engine's own: exclusions and KV layers shown here may not be its.
+
+    Source: quark-cli of amd-quark 0.13, which registers it before it quantizes.
+    """
+    if case.plan.template_file is not None:
+        kept = ", ".join(case.default_exclusions) or "none"
+        yield warns(
+            f"What {case.plan.template_file} says of exclusions, KV layers and algorithms is not known here; the plan "
+            f"shows the engine's own ({kept}).",
+            "Name the exclusions yourself, and compare what the run reports with the plan.",
+        )
+
+
+@rule("memory_maps_few")
+def huge_mixtures_have_memory_maps(case: Case) -> Iterator[Remark]:
+    """Tens of thousands of layers over several GPUs use up the kernel's memory mappings of a process.
+
+    The run then ends with an error that blames GPU memory (HSA_STATUS_ERROR_OUT_OF_RESOURCES). The bounds are the
+    engine's own, which only logs a warning. Source: model loader of amd-quark 0.13.
+    """
+    plan, here = case.plan, case.host.max_map_count
+    several = plan.multi_gpu is not None or plan.multi_device or plan.entry_point == "quark_cli"
+    linears = sum(group.count for group in case.analysis.quantization_targets.groups)
+    if plan.device == "cpu" or not (several or case.host.gpus_per_run > 1) or linears <= _MANY_LINEARS:
+        return
+    if here is not None and here < _SAFE_MAPS:
+        yield warns(
+            f"{linears:,} linear layers over several GPUs need many memory mappings, and vm.max_map_count is {here:,} "
+            "here: the run may end with an error that blames GPU memory.",
+            f"Let an administrator run: sudo sysctl -w vm.max_map_count={_RECOMMENDED_MAPS}.",
+        )
 
 
 @rule("already_quantized")

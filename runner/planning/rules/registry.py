@@ -103,3 +103,8 @@ def warns(message: str, hint: str = "") -> Remark:
 def informs(message: str, hint: str = "") -> Remark:
     """Good to know."""
     return Remark(Severity.INFORMS, message, hint)
+
+
+def counted(count: int) -> str:
+    """A number of layers for a sentence."""
+    return "1 layer" if count == 1 else f"{count:,} layers"

@@ -121,15 +121,57 @@ def groups_can_be_sharded(case: Case) -> Iterator[Remark]:
 
     Source: public reports of servers that refuse such weights.
     """
+    if case.plan.tensor_parallel is not None:
+        return
     common = 0
-    for target in case.quantized:
-        scheme = case.catalogue.schemes.get(target.scheme or "")
-        if scheme and schemes.is_low_integer(scheme) and scheme.group_size:
-            common = math.gcd(common, target.group.in_features // scheme.group_size)
+    for target, groups in _grouped(case):
+        scheme = case.catalogue.schemes[target.scheme or ""]
+        common = math.gcd(common, groups) if schemes.is_low_integer(scheme) else common
     largest = common & -common  # degrees in use are powers of two
     if 0 < largest < 8:
         shown = "no tensor parallelism" if largest == 1 else f"tensor parallelism of at most {largest}"
         yield informs(f"With these group sizes servers can use {shown} for this model.")
+
+
+@rule("tensor_parallel_refused")
+def groups_divide_by_the_stated_degree(case: Case) -> Iterator[Remark]:
+    """A server that splits each layer among N GPUs refuses weights whose groups do not divide by N.
+
+    The checkpoint itself is fine, so that it warns. Source: public reports; in_features / group must divide by N.
+    """
+    degree = case.plan.tensor_parallel
+    if degree is None or degree == 1:
+        return
+    counts = list(_grouped(case))
+    wrong = [target for target, groups in counts if groups % degree]
+    if not wrong:
+        return
+    common = math.gcd(*(groups for _, groups in counts))
+    largest = max(number for number in range(1, degree + 1) if common % number == 0)
+    odd = next(target for target in wrong)
+    size = _group_size(odd, case)
+    yield warns(
+        f"A server cannot split these groups among {degree} GPUs: {layers.described(t.group for t in wrong)}; "
+        f"{odd.group.pattern} has {odd.group.in_features // size if size else 0} groups of {size}.",
+        (
+            f"The largest number of GPUs that works is {largest}; or take a scheme with smaller groups, or without any."
+            if largest > 1
+            else "Only a single GPU works; take a scheme with smaller groups, or without any."
+        ),
+    )
+
+
+def _grouped(case: Case) -> Iterator[tuple[layers.Target, int]]:
+    """Quantized layers whose weights have groups, and how many groups a row of theirs has."""
+    for target in case.quantized:
+        size = _group_size(target, case)
+        if size and target.group.in_features % size == 0:
+            yield target, target.group.in_features // size
+
+
+def _group_size(target: layers.Target, case: Case) -> int | None:
+    scheme = case.catalogue.schemes.get(target.scheme or "")
+    return scheme.group_size if scheme else None
 
 
 @rule("gguf_scheme")

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from bot.cards import amounts
 from bot.cards.analysis import analysis_card
 from bot.cards.card import ActionKind, Card, Notes, Tone
 from bot.cards.command import command_card
@@ -16,7 +17,7 @@ from bot.conversation.state import Checkpoint, asked_at
 from schemas.artifacts.analysis import Compatibility, ModelFacts, QuantizationTargets, Risk
 from schemas.artifacts.manifest import EntryPoint
 from schemas.artifacts.plan import Finding, QuantPlan, Severity
-from schemas.artifacts.report import Check, OutputFile
+from schemas.artifacts.report import Check, OutputFile, ValidationReport
 from schemas.digest import short
 from schemas.runs import RunState
 from tests import samples
@@ -37,6 +38,7 @@ MoE: no
 Exclude defaults: lm_head
 Size: 16.4 GB, 8.19 billion parameters, mostly BF16
 Compatibility: OK: The engine has a template for qwen3.
+List of layers: exact: the engine's own
 Source: a folder on the runner
 Asked for: scheme fp8
 Runner: local
@@ -105,6 +107,13 @@ def _plan_card(plan: QuantPlan) -> Card:
     return plan_card(7, states.reviewing_plan(), plan)
 
 
+def _off(plan: QuantPlan, report: ValidationReport) -> str:
+    """How far the prediction of the size is off."""
+    assert plan.estimates.output_bytes
+    assert report.size_bytes
+    return amounts.change(report.size_bytes / plan.estimates.output_bytes - 1)
+
+
 def _notes(card: Card) -> list[tuple[Severity, str]]:
     return [(one.severity, one.message) for block in card.body if isinstance(block, Notes) for one in block.notes]
 
@@ -158,7 +167,7 @@ def test_a_mixture_from_the_hub_says_where_it_comes_from() -> None:
     said = fields_of(analysis_card(7, states.reviewing_analysis(because="The model's files changed."), analysis))
     assert said["MoE"] == "yes, 128 experts per layer"
     assert said["Linear layers"] == "about 18,624 (quantization targets)"
-    assert said["Source"] == "the Hugging Face Hub, revision 0123abcd"
+    assert said["Source"] == "the Hugging Face Hub, commit 0123abcd"
     assert said["Hidden layers"] == "unknown"
     assert said["Exclude defaults"] == "none"
     assert said["Code of its own"] == "config.json: AutoModel -> modeling.Model"
@@ -292,15 +301,20 @@ def test_the_result_stands_beside_the_original(tmp_path: Path) -> None:
     assert numbers.head == ("", "Original", "Quantized", "Change")
     assert numbers.rows[0] == ("Perplexity (wikitext)", "7.217", "7.275", "+0.8 %")
     assert numbers.rows[1] == ("Size", "754.9 kB", "483.1 kB", "-36.0 %")
+    assert table_of(card, 1).rows[0] == (
+        "Size",
+        amounts.size(plan.estimates.output_bytes),
+        "483.1 kB",
+        _off(plan, report),
+    )
     said = fields_of(card)
     assert said["Format"] == "HuggingFace SafeTensors: 14 F8_E4M3 tensors, 39 BF16 tensors"
-    assert said["Predicted size"] == "406.5 kB, it became 483.1 kB (+18.9 %)"
     assert said["Output folder"] == str(tmp_path / "out")
     assert said["Took"] == "3 min 20 s"
     assert kinds_of(card) == [ActionKind.APPROVE, ActionKind.REJECT]
     assert [button.label for button in card.buttons] == ["Accept", "Reject"]
     assert {button.action.checkpoint for button in card.buttons} == {Checkpoint.RESULT}
-    files = table_of(card, 2)
+    files = table_of(card, 3)
     assert files.rows[0][:2] == ("model.safetensors", "466.1 kB")
     assert "perplexity 7.275 (+0.8 %), 483.1 kB of 754.9 kB, no check failed" in card.alternative
 

@@ -10,19 +10,19 @@ from hypothesis import strategies as st
 
 from bot.cards.form import Form, FormErrors, edit_form, read_form
 from bot.cards.form_reading import Sent
-from bot.cards.schemes import FAMILIES, by_family, family, label
-from bot.conversation.request import Changes
+from bot.cards.schemes import FAMILIES, about, by_family, family, label
+from bot.conversation.request import Changes, Exclusions
 from bot.conversation.state import Stage, State
 from schemas.api import Capabilities
 from schemas.artifacts.plan import Calibration, QuantPlan
-from schemas.catalog import Scheme, TensorSpec
+from schemas.catalog import Algorithm, Catalogue, Scheme, TensorSpec
 from tests import samples
 from tests.bot.cards.documents import plan_for
 from tests.bot.conversation import samples as states
 from tests.runner.planning.catalogue import recorded
 
 OFFER = Capabilities(
-    catalogue=recorded(),
+    catalogue=recorded().model_copy(update={"attention_schemes": ["fp8"]}),
     entry_points={"own": "/opt/q.py", "quantize_quark": "/opt/quantize_quark.py"},
     model_roots=["/models"],
     output_roots=["/out"],
@@ -91,6 +91,15 @@ def test_the_form_is_filled_with_the_plan() -> None:
         "entry_point": "quantize_quark",
         "output_dir": "/out/qwen3-8b-quantized",
         "runner": "local",
+        "write_algorithm_config": "false",
+        "attention_dtype": "none",
+        "evaluation_dataset": "",
+        "num_eval_data": "",
+        "tasks": "",
+        "data_type": "auto",
+        "multi_gpu": "none",
+        "file2file_quantization": "false",
+        "tensor_parallel": "",
     }
     assert Form.model_validate_json(form.model_dump_json()) == form
 
@@ -270,9 +279,29 @@ def test_what_is_no_field_is_passed_over() -> None:
     assert read_form(at_plan(), {"csrf": "x", "__proto__": ["y"]}) == Changes()
 
 
+def undescribed() -> Catalogue:
+    """What a runner tells that describes nothing."""
+    found = recorded()
+    bare = {"family": "", "description": "", "use_case": ""}
+    schemes = {name: scheme.model_copy(update=bare) for name, scheme in found.schemes.items()}
+    return found.model_copy(update={"schemes": schemes, "described_algorithms": {}})
+
+
+def described(**families: str) -> Catalogue:
+    """The same, where these schemes are sorted and described."""
+    found = undescribed()
+    words = {"description": "Small weights", "use_case": "Where memory is short."}
+    schemes = {
+        name: scheme.model_copy(update={"family": families[name], **words} if name in families else {})
+        for name, scheme in found.schemes.items()
+    }
+    algorithms = {"awq": Algorithm(name="awq", description="Protects what matters", suits="INT4 weights")}
+    return found.model_copy(update={"schemes": schemes, "described_algorithms": algorithms})
+
+
 def test_schemes_are_grouped_by_family() -> None:
     groups: dict[str, list[str]] = {}
-    for group, scheme in by_family(recorded()):
+    for group, scheme in by_family(undescribed()):
         groups.setdefault(group, []).append(scheme.name)
     assert tuple(groups) == FAMILIES
     assert sum(map(len, groups.values())) == 28
@@ -283,13 +312,120 @@ def test_schemes_are_grouped_by_family() -> None:
     assert {"mxfp4", "nvfp4", "amdfp4", "mx9", "mxfp6_e2m3"} <= set(groups["MX/FP4"])
 
 
+def test_families_are_those_of_the_runner_and_the_common_ones_come_first() -> None:
+    catalogue = described(int8="INT8 for everything", int4_wo_128="INT4 weights", int4_wo_32="INT4 weights", fp8="Odd")
+    sorted_ = by_family(catalogue)
+    groups = list(dict.fromkeys(group for group, _ in sorted_))
+    assert groups == ["FP8", "INT8 for everything", "INT4", "INT4 weights", "MX/FP4", "Odd", "other"]
+    assert [scheme.name for group, scheme in sorted_ if group == "INT4 weights"] == ["int4_wo_32", "int4_wo_128"]
+    assert len(sorted_) == 28
+
+
 def test_labels_say_what_a_scheme_does() -> None:
-    schemes = recorded().schemes
+    schemes = undescribed().schemes
     assert label(schemes["int4_wo_32"]) == "int4_wo_32: int4 weights, groups of 32"
     assert label(schemes["fp8"]) == "fp8: fp8_e4m3 weights, fp8_e4m3 activations"
-    assert all(len(label(scheme)) <= 75 for scheme in schemes.values())
+    assert about(schemes["fp8"]) == "fp8_e4m3 weights, fp8_e4m3 activations (not described)"
+    assert all(len(label(scheme)) <= 75 for scheme in recorded().schemes.values())
     assert label(Scheme(name="new")) == "new"
+    assert about(Scheme(name="new")) == "not described"
     assert family(Scheme(name="new", weight=[TensorSpec(dtype="ternary")])) == "other"
+
+
+def test_what_the_runner_describes_stands_in_the_form() -> None:
+    offer = OFFER.model_copy(update={"catalogue": described(fp8="FP8")})
+    form = at_plan(offer=offer)
+    scheme, algorithm = form.field("global_scheme"), form.field("algorithm")
+    assert scheme is not None
+    assert algorithm is not None
+    (fp8,) = [option for option in scheme.options if option.value == "fp8"]
+    assert (fp8.label, fp8.about, fp8.group) == (
+        "fp8: Small weights",
+        "Small weights. Where memory is short.",
+        "FP8",
+    )
+    told = {option.value: (option.label, option.about) for option in algorithm.options}
+    assert told["none"] == ("none", "")
+    assert told["awq"] == ("awq: Protects what matters", "Protects what matters. For: INT4 weights")
+    assert told["gptq"] == ("gptq", "not described")
+
+
+def test_what_goes_deeper_than_a_scheme_can_be_changed() -> None:
+    form = at_plan()
+    assert changed(form, write_algorithm_config="on", file2file_quantization="on").choices == {
+        "write_algorithm_config": True,
+        "file2file_quantization": True,
+    }
+    assert changed(form, data_type="float16", multi_gpu="balanced", tensor_parallel="8").choices == {
+        "data_type": "float16",
+        "multi_gpu": "balanced",
+        "tensor_parallel": 8,
+    }
+    assert changed(form, evaluation_dataset="wikitext", num_eval_data="64", tasks="mmlu,gsm8k").choices == {
+        "evaluation_dataset": "wikitext",
+        "num_eval_data": 64,
+        "tasks": "mmlu,gsm8k",
+    }
+    assert changed(form, attention_dtype="fp8").choices == {"attention_dtype": "fp8"}
+
+
+def test_what_goes_deeper_can_be_taken_back() -> None:
+    asked = {
+        "multi_gpu": "auto",
+        "tensor_parallel": 8,
+        "tasks": "mmlu",
+        "evaluation_dataset": "x",
+        "num_eval_data": 4,
+        "attention_dtype": "fp8",
+        "write_algorithm_config": True,
+    }
+    form = at_plan(plan_for(global_scheme="fp8").model_copy(update=asked))
+    taken = changed(
+        form,
+        multi_gpu="none",
+        tensor_parallel="",
+        tasks="",
+        evaluation_dataset="",
+        num_eval_data="",
+        attention_dtype="none",
+        write_algorithm_config="false",
+    ).choices
+    assert taken == {name: False if name == "write_algorithm_config" else None for name in asked}
+
+
+@pytest.mark.parametrize(
+    ("field", "sent", "told"),
+    [
+        ("tensor_parallel", "0", "Tensor parallel must be a whole number from 1 to 1,024."),
+        ("num_eval_data", "many", "Evaluation samples must be a whole number from 1 to 1,000,000."),
+        ("tasks", "--steal", 'Evaluation tasks: "--steal" begins with a dash, as if it were an option.'),
+        ("data_type", "int4", 'Data type: "int4" is not offered.'),
+        ("multi_gpu", "all", 'GPUs: "all" is not offered.'),
+    ],
+)
+def test_what_does_not_fit_is_told_at_its_field(field: str, sent: str, told: str) -> None:
+    assert refused(at_plan(), **{field: sent}) == {field: told}
+
+
+def test_an_engine_without_attention_schemes_has_none_to_choose() -> None:
+    catalogue = recorded().model_copy(update={"attention_schemes": []})
+    form = at_plan(offer=OFFER.model_copy(update={"catalogue": catalogue}))
+    assert form.field("attention_dtype") is None
+
+
+def test_the_script_of_the_site_can_be_chosen_where_there_is_one() -> None:
+    offer = OFFER.model_copy(update={"entry_points": {"own": "/opt/q.py", "site": "/opt/site/run.py"}})
+    field = at_plan(offer=offer).field("entry_point")
+    assert field is not None
+    assert {option.value: option.label for option in field.options}["site"] == "the script of this site"
+
+
+def test_exclusions_beside_the_defaults_fill_the_whole_list() -> None:
+    request = states.REQUEST.model_copy(update={"exclusions": Exclusions(add=("*layers.0.*",))})
+    analysis = states.ANALYSIS.model_copy(update={"exclude_defaults": ("lm_head",)})
+    form = edit_form(7, states.reviewing_analysis(request=request, analysis=analysis), None, OFFER, states.RUNNERS)
+    assert value(form, "exclude_layers") == ("lm_head", "*layers.0.*")
+    assert read_form(form, as_sent(form)) == Changes()
 
 
 ANYTHING = st.one_of(

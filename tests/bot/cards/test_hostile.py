@@ -27,9 +27,12 @@ from bot.cards.working import working_card
 from bot.conversation.decision import Verb, Verdict
 from bot.conversation.person import Place
 from bot.conversation.request import Changes
-from bot.conversation.state import Ending, State
+from bot.conversation.state import Ending, ExactList, State
 from bot.store.records import HistoryRow
-from schemas.artifacts.plan import Decision
+from schemas.artifacts.analysis import ModelFacts
+from schemas.artifacts.manifest import Deviation, EntryPoint
+from schemas.artifacts.plan import AlgorithmConfig, Decision, LayerMatch
+from schemas.artifacts.report import Measured
 from schemas.runs import Progress, RunState
 from tests import samples
 from tests.bot.cards.documents import ended_run, plan_for
@@ -40,12 +43,41 @@ from tests.bot.conversation import samples as states
 MANY = st.lists(TEXTS, min_size=1, max_size=6)
 
 REPORT = samples.report().model_copy(
-    update={"evidence": ["e"], "next_actions": ["n"], "cause": "c", "summary": "s", "output_dir": "/o"}
+    update={
+        "evidence": ["e"],
+        "next_actions": ["n"],
+        "cause": "c",
+        "summary": "s",
+        "output_dir": "/o",
+        "measured": Measured(seconds=1.0, host_memory_bytes=2, gpu_memory_bytes=3),
+    }
 )
 ENDED = ended_run(RunState.FAILED, REPORT, reason="r", code="x")
 UNKNOWN = states.run(state=RunState.UNKNOWN, reason="r", progress=Progress(percent=1, original_perplexity=2))
-PLAN = plan_for(global_scheme="mx6", layer_quant_config={"*k_proj": "fp8"})
-MANIFEST = samples.manifest(secrets=["HF_TOKEN"], blocked_by=["x"])
+PLAN = plan_for(global_scheme="mx6", layer_quant_config={"*k_proj": "fp8"}).model_copy(
+    update={
+        "layer_matches": [LayerMatch(pattern="p", role="override", count=0, examples=["e"])],
+        "algorithm_configs": [
+            AlgorithmConfig(algorithm="a", derived_from="d", content={"k": ["v"], "n": None}, sha256="0" * 64)
+        ],
+    }
+)
+OPEN_PLAN = PLAN.model_copy(update={"findings": [], "risks": ["r"]})
+MANIFEST = samples.manifest(
+    secrets=["HF_TOKEN"],
+    blocked_by=["x"],
+    deviations=[Deviation(flag="--f", reason="r")],
+    entry_point=EntryPoint(name="site", path="/p", sha256="0" * 64, reason="r", files={"lib.py": "0" * 64}),
+)
+ANALYSIS = samples.analysis(
+    model=ModelFacts(
+        model_path="m", model_type="t", source="huggingface_id", revision="r", hub_token="h", downloaded=False
+    )
+)
+NO_BETTER = states.ANALYSIS.model_copy(update={"better": "none", "no_better": "n"})
+CONFIRMED = states.ANALYSIS.model_copy(
+    update={"better": "none", "confirmed": ExactList(number=2, linear_layers=108, risks=("r",))}
+)
 
 
 def holds(card: Card) -> Card:
@@ -76,6 +108,15 @@ CARDS: dict[str, Make] = {
         7, filled(states.reviewing_analysis(because="b"), t), filled(samples.analysis(), t)
     ),
     "plan": lambda t: plan_card(7, filled(states.reviewing_plan(because="b"), t), filled(PLAN, t)),
+    "analysis of the Hub": lambda t: analysis_card(
+        7, filled(states.reviewing_analysis(analysis=NO_BETTER), t), filled(ANALYSIS, t)
+    ),
+    "open plan": lambda t: plan_card(7, filled(states.reviewing_plan(analysis=CONFIRMED), t), filled(OPEN_PLAN, t)),
+    "names of files": lambda t: command_card(
+        7,
+        states.reviewing_command(),
+        samples.manifest(entry_point=MANIFEST.entry_point.model_copy(update={"files": dict.fromkeys(t, "0" * 64)})),
+    ),
     "bare plan": lambda t: plan_card(7, filled(states.reviewing_plan(), t), filled(samples.plan(), t)),
     "command": lambda t: command_card(7, filled(states.reviewing_command(because="b"), t), filled(MANIFEST, t)),
     "variables": lambda t: command_card(

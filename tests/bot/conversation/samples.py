@@ -14,11 +14,13 @@ from typing import Any
 from bot.conversation.commands import (
     Analysed,
     Approve,
+    BetterAnalysis,
     Cancel,
     Change,
     Command,
     Delayed,
     Expire,
+    NoBetterAnalysis,
     Planned,
     Prepared,
     Reject,
@@ -59,6 +61,7 @@ from bot.conversation.state import (
     asked_at,
 )
 from schemas.api import Approval, ApprovedCheckpoint
+from schemas.artifacts.analysis import ModelAnalysis
 from schemas.artifacts.plan import Finding, Severity
 from schemas.runs import Progress, Run, RunState
 from tests import samples
@@ -84,7 +87,9 @@ def digest_of(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-ANALYSIS = AnalysisRevision(number=1, digest=digest_of("analysis 1"), proposed_output="/out/qwen3-8b-quantized")
+ANALYSIS = AnalysisRevision(
+    number=1, digest=digest_of("analysis 1"), proposed_output="/out/qwen3-8b-quantized", better="wanted"
+)
 PLAN = PlanRevision(number=1, digest=digest_of("plan 1"), scheme="fp8")
 MANIFEST = ManifestRevision(number=1, digest=digest_of("manifest 1"), output_dir="/out/qwen3-8b-fp8")
 TROUBLE = Trouble(code="model_missing", message="There is no model there.", hint="Name another.")
@@ -260,6 +265,16 @@ def changing(by: Person = ADA, digest: str = "", **changes: Any) -> Change:
     return Change(by, NOON, WHERE, Changes(**{**own, "choices": choices}), digest)
 
 
+def better_analysis(state: State, document: ModelAnalysis, digest: str = "") -> BetterAnalysis:
+    """The engine's own list for the analysis of a state; for one that nobody knows where it has none."""
+    return BetterAnalysis(_known(state), NOON, samples.analysis(), document, digest or digest_of("analysis 2"))
+
+
+def _known(state: State) -> str:
+    analysis = getattr(state, "analysis", None)
+    return analysis.digest if analysis is not None else digest_of("another analysis")
+
+
 def all_commands(state: State, by: Person = ADA) -> dict[str, Command]:
     """One command of every kind, each as it fits this state best."""
     step = state.step
@@ -277,6 +292,8 @@ def all_commands(state: State, by: Person = ADA) -> dict[str, Command]:
         Submitted(step, NOON, run()),
         StepFailed(step, NOON, TROUBLE),
         Delayed(step, NOON, AWAY),
+        better_analysis(state, samples.exact_analysis(count=144)),
+        NoBetterAnalysis(_known(state), NOON, TROUBLE),
         RunNews(run(last_event=4, progress=Progress(percent=20.0)), NOON),
         RunSilent(run().id, AWAY, NOON),
         RunMissing(run().id, TROUBLE, NOON),

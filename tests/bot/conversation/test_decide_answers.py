@@ -73,7 +73,7 @@ def test_the_model_was_analysed() -> None:
     assert isinstance(after, ReviewingAnalysis)
     assert (after.step, after.revisions) == (1, {"analysis": 1})
     assert after.analysis == AnalysisRevision(
-        number=1, digest=DIGEST, proposed_output="/out/free", exclude_defaults=("lm_head",)
+        number=1, digest=DIGEST, proposed_output="/out/free", exclude_defaults=("lm_head",), better="wanted"
     )
 
 

@@ -10,20 +10,20 @@ from bot.conversation.person import Person, Place
 from bot.conversation.policy import Policy
 from bot.conversation.request import Request
 from bot.conversation.state import Analysing
-from tests.bot.conversation.samples import ADA, BOB, NOON, PLACE, POLICY, ROBO, RUNNERS
+from tests.bot.conversation.samples import ADA, BOB, PLACE, POLICY, ROBO, RUNNERS
 
 FP8 = Request(model="Qwen/Qwen3-8B", choices={"global_scheme": "fp8"})
 WITH_CODE = Request(model="odd/model", choices={"trust_remote_code": True})
 
 
 def test_a_conversation_begins_with_the_analysis() -> None:
-    assert begin(FP8, ADA, PLACE, NOON, POLICY) == Proceed(
+    assert begin(FP8, ADA, PLACE, POLICY) == Proceed(
         Analysing(request=FP8.model_copy(update={"runner": "local"}), requester=ADA, step=1)
     )
 
 
 def test_a_runner_can_be_named() -> None:
-    begun = begin(FP8.model_copy(update={"runner": "mi300"}), ADA, PLACE, NOON, POLICY)
+    begun = begin(FP8.model_copy(update={"runner": "mi300"}), ADA, PLACE, POLICY)
     assert isinstance(begun, Proceed)
     assert begun.state.request.runner == "mi300"
 
@@ -31,11 +31,11 @@ def test_a_runner_can_be_named() -> None:
 def test_a_listed_channel_may_ask_and_so_may_other_platforms() -> None:
     policy = Policy(runners=RUNNERS, channels={"slack": ("C1",), "web": ("quantize",)})
     for place in (PLACE, Place(platform="slack", channel="C1"), Place(platform="discord", channel="any")):
-        assert isinstance(begin(FP8, ADA, place, NOON, policy), Proceed)
+        assert isinstance(begin(FP8, ADA, place, policy), Proceed)
 
 
 def test_who_is_named_for_it_may_ask_for_remote_code() -> None:
-    assert isinstance(begin(WITH_CODE, ADA, PLACE, NOON, Policy(runners=RUNNERS, remote_code=(ADA.id,))), Proceed)
+    assert isinstance(begin(WITH_CODE, ADA, PLACE, Policy(runners=RUNNERS, remote_code=(ADA.id,))), Proceed)
 
 
 @pytest.mark.parametrize(
@@ -89,6 +89,6 @@ def test_who_is_named_for_it_may_ask_for_remote_code() -> None:
 def test_a_request_is_refused_with_a_sentence(
     request_: Request, by: Person, place: Place, policy: Policy, code: str, sentence: str
 ) -> None:
-    refused = begin(request_, by, place, NOON, policy)
+    refused = begin(request_, by, place, policy)
     assert isinstance(refused, Refuse)
     assert (refused.trouble.code, refused.trouble.sentence()) == (code, sentence)

@@ -14,12 +14,14 @@ from bot.conversation.approvals import signed
 from bot.conversation.commands import (
     Answer,
     Approve,
+    BetterAnalysis,
     Cancel,
     Change,
     Command,
     Delayed,
     Expire,
     Human,
+    NoBetterAnalysis,
     Reject,
     Remark,
     Retry,
@@ -39,6 +41,7 @@ from bot.conversation.state import (
     Checkpoint,
     Ended,
     Failed,
+    ReviewingAnalysis,
     Running,
     State,
     Submitting,
@@ -47,6 +50,7 @@ from bot.conversation.state import (
     asked_at,
 )
 from schemas.runs import RunState
+from tests import samples
 from tests.bot.conversation.samples import (
     ADA,
     AWAY,
@@ -57,9 +61,11 @@ from tests.bot.conversation.samples import (
     ROBO,
     ROOT,
     RUNNERS,
+    TROUBLE,
     WHERE,
     Talk,
     all_commands,
+    better_analysis,
     digest_of,
     yes,
 )
@@ -102,6 +108,7 @@ FORWARD = ("answer", "approve", "forward", "forward")
 DISTURBING = (
     *("change", "change of an old card", "old yes", "hasty yes", "no", "cancel", "retry", "revise", "remark"),
     *("again", "late", "wrong answer", "step fails", "delayed", "news", "silence", "missing", "expire", "restart"),
+    *("better", "better", "no better", "old better"),
 )
 KINDS = FORWARD * 8 + DISTURBING
 ACTORS = (ADA, ADA, ADA, *PEOPLE)
@@ -190,8 +197,11 @@ class Witness:
         if isinstance(after, Working) and after.kind != before.kind:
             assert after.step > before.step, "an answer to the step before would count here"
         found = isinstance(before, Failed) and isinstance(command, RunNews)
+        back = isinstance(command, BetterAnalysis) and isinstance(after, ReviewingAnalysis)
         if after.step > before.step:
-            assert isinstance(after, Working) or found
+            assert isinstance(after, Working) or found or back
+        if isinstance(command, BetterAnalysis | NoBetterAnalysis):
+            self.judge_better(before, command)
         for kind, count in before.revisions.items():
             assert after.revisions[kind] >= count
         for approval in have.approvals:
@@ -211,6 +221,22 @@ class Witness:
             assert before.run.id == after.run.id, "another run was taken up"
         if isinstance(command, Cancel | Retry | Revise | Approve | Reject):
             assert command.step in (0, before.step), "a button of another step counted"
+
+    def judge_better(self, before: State, command: BetterAnalysis | NoBetterAnalysis) -> None:
+        """What was approved stays as it was, or nothing of it counts any more; it is never asked for twice."""
+        was, have = reached(before), reached(self.talk.state)
+        assert not isinstance(before, Submitting | Running)
+        assert was.analysis is not None
+        assert have.analysis is not None
+        assert command.of == was.analysis.digest
+        assert have.analysis.better == "none"
+        if have.analysis.digest == was.analysis.digest:
+            assert have.approvals == was.approvals
+            assert self.talk.state.step == before.step
+        else:
+            assert isinstance(self.talk.state, ReviewingAnalysis)
+            assert isinstance(command, BetterAnalysis)
+            assert have.analysis.digest == command.digest
 
     def judge_approved(self, state: Submitting | Running) -> None:
         """A run has exactly three approvals, for exactly what it is, from people who may give them."""
@@ -268,6 +294,18 @@ class Witness:
             case _:
                 return self.other(move)
 
+    def better(self, move: Move) -> Command:
+        """The engine's own list: of the same layers, or of more; for the analysis of today, or for an older one."""
+        state, pick = self.talk.state, move.pick
+        if move.what == "no better":
+            known = better_analysis(state, samples.exact_analysis())
+            return NoBetterAnalysis(known.of, NOON, TROUBLE)
+        self.talk.documents += 1
+        document = samples.exact_analysis(count=(36, 36, 144)[pick % 3])
+        found = better_analysis(state, document, digest_of(f"document {self.talk.documents}"))
+        old = [digest for checkpoint, digest in self.digests if checkpoint is Checkpoint.ANALYSIS]
+        return replace(found, of=old[pick % len(old)]) if move.what == "old better" and old else found
+
     def other(self, move: Move) -> Command:
         state, by, pick = self.talk.state, move.by, move.pick
         actor = (by, NOON, WHERE)
@@ -300,6 +338,8 @@ class Witness:
                 return RunSilent(running, AWAY, NOON)
             case "missing" if pick % 4 == 0:
                 return RunMissing(running, AWAY, NOON)
+            case "better" | "no better" | "old better":
+                return self.better(move)
             case "expire" if pick % 4 == 0:
                 return Expire(state.step, state.kind, NOON)
             case _:

@@ -40,18 +40,18 @@ reviewing_result    !not_understood -                  -              -         
 failed              !not_understood -                  -              -                 -         -          -
 ended               !not_understood -                  -              -                 -         -          -
 
-                    RunNews RunSilent RunMissing Expire
-analysing           -       -         -          -
-reviewing_analysis  -       -         -          ended
-planning            -       -         -          -
-reviewing_plan      -       -         -          ended
-preparing           -       -         -          -
-reviewing_command   -       -         -          ended
-submitting          -       -         -          -
-running             running running   failed     -
-reviewing_result    -       -         -          -
-failed              -       -         -          ended
-ended               -       -         -          -
+                    BetterAnalysis     NoBetterAnalysis   RunNews RunSilent RunMissing Expire
+analysing           -                  -                  -       -         -          -
+reviewing_analysis  reviewing_analysis reviewing_analysis -       -         -          ended
+planning            reviewing_analysis planning           -       -         -          -
+reviewing_plan      reviewing_analysis reviewing_plan     -       -         -          ended
+preparing           reviewing_analysis preparing          -       -         -          -
+reviewing_command   reviewing_analysis reviewing_command  -       -         -          ended
+submitting          -                  -                  -       -         -          -
+running             -                  -                  running running   failed     -
+reviewing_result    -                  -                  -       -         -          -
+failed              -                  -                  -       -         -          ended
+ended               -                  -                  -       -         -          -
 """
 
 

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 from bot.cards.card import Card
 from bot.clock import SystemClock
@@ -155,5 +156,41 @@ def test_a_message_whose_surface_is_gone_is_posted_again(tmp_path: Path) -> None
             chat.refuses = SurfaceGone("gone", "It was deleted.")
             await _show(store, conversation, "plan:1", "refused")
             await until(lambda: [title for _, _, title in chat.drawn] == ["refused"], 20)
+
+    _play(tmp_path, scene)
+
+
+def test_what_was_delivered_while_somebody_looked_is_not_posted_again(tmp_path: Path, monkeypatch: Any) -> None:
+    """The look sees the message as it was before its delivery, and comes back when that has ended."""
+
+    async def scene(store: Store, chat: Chat) -> None:
+        chat.pace_seconds = 0.0
+        outbox = Outbox(store, chat, SystemClock())
+        may_write, may_look_on, looked = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        read, write = store.read, store.write
+
+        async def later(work: Callable[[Any], Any]) -> Any:
+            await may_write.wait()
+            return await write(work)
+
+        async def slowly(work: Callable[[Any], Any]) -> Any:
+            found = await read(work)
+            looked.set()
+            await may_look_on.wait()
+            return found
+
+        await _show(store, await _begin(store), "run:1", "first")
+        monkeypatch.setattr(store, "write", later)
+        delivery = asyncio.create_task(outbox.round())
+        await until(lambda: len(asyncio.all_tasks()) > 2)  # it waits for the note that it is about to post
+        monkeypatch.setattr(store, "read", slowly)
+        look = asyncio.create_task(outbox.round())
+        await looked.wait()
+        monkeypatch.setattr(store, "read", read)
+        may_write.set()
+        await delivery
+        may_look_on.set()
+        await look
+        assert [title for _, _, title in chat.drawn] == ["first"]
 
     _play(tmp_path, scene)

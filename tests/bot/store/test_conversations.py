@@ -144,6 +144,14 @@ def test_a_new_process_goes_on_with_what_a_runner_was_asked_or_has(tmp_path: Pat
     assert found == ["analysing", "planning", "preparing", "submitting", "running", "failed"]
 
 
+def test_a_new_process_may_ask_beside_what_people_are_asked(tmp_path: Path) -> None:
+    for kind in KINDS:
+        _in_store(tmp_path / "bot.db", lambda unit, kind=kind: _begin(unit, kind))  # type: ignore[misc]
+    (found,) = _in_store(tmp_path / "bot.db", lambda unit: [one.state.kind for one in unit.asking()])
+    # What was handed over is bound to what people saw: nothing improves it any more.
+    assert found == ["reviewing_analysis", "reviewing_plan", "reviewing_command"]
+
+
 def test_overdue_are_those_that_have_not_changed_since(tmp_path: Path) -> None:
     days = {"old": 20, "new": 1, "oldest": 30}
 

@@ -11,9 +11,11 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from sqlalchemy import text
 
 from bot.cards.card import Card
 from bot.conversation.person import Person, Place
+from bot.errors import RowUnreadable
 from bot.platforms.contract import Clicked, Said
 from bot.store.documents import clean
 from bot.store.records import HistoryQuery, HistoryRow, Outcome, Shown, StoredEvent
@@ -274,3 +276,25 @@ def test_a_thread_is_read_in_the_order_of_what_happened_whatever_the_clock_says(
                 told.append(what.title)
     assert told == ["quantize it", "first, closed", Clicked.__name__, "second", "thanks"]
     assert _read(path, lambda reader: reader.thread(2)) == []
+
+
+def test_what_cannot_be_read_keeps_nobody_from_reading_the_rest_of_a_thread(tmp_path: Path) -> None:
+    path = tmp_path / "bot.db"
+
+    def ask(unit: Unit) -> None:
+        unit.begin(THREAD, ADA, state("reviewing_plan"), NOON)
+        for words in ("first", "second"):
+            event = unit.receive(said(words, key=words), NOON)
+            unit.settle(event.id, PROCEEDED, 1, NOON)
+            unit.show(1, f"plan:{words}", card(words), NOON)
+
+    def damage(unit: Unit) -> None:
+        unit._session.execute(text("UPDATE inbox SET event = '{}' WHERE key = 'first'"))
+        unit._session.execute(text("UPDATE outbox SET what = '[]' WHERE slot = 'plan:first'"))
+
+    _written(path, ask, damage)
+    entries = _read(path, lambda reader: reader.thread(1))
+    assert [type(entry).__name__ for entry in entries] == ["StoredEvent", "Shown"]
+    assert [entry.slot for entry in entries if isinstance(entry, Shown)] == ["plan:second"]
+    with pytest.raises(RowUnreadable):
+        _read(path, lambda reader: reader.event(1))

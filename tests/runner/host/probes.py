@@ -39,18 +39,44 @@ CATALOGUE: dict[str, Any] = {
     "model_types_known_to_transformers": ["llama"],
     "quark_cli": False,
 }
+MODULES: dict[str, Any] = {
+    "models": [
+        {
+            "model_type": "llama",
+            "class": "LlamaForCausalLM",
+            "linear_count": 3,
+            "linears": [
+                {
+                    "pattern": "model.layers.*.mlp.up_proj",
+                    "numbers": ["0-2"],
+                    "count": 3,
+                    "in_features": 64,
+                    "out_features": 128,
+                    "class": "Linear",
+                    "replaced": True,
+                }
+            ],
+            "convolutions": [],
+            "norms": ["model.norm"],
+            "kept": [],
+            "prepared": [],
+            "quantized": False,
+        }
+    ]
+}
 # Every start is counted, so that a test can say how often a probe really ran.
 _COUNT = "with open({folder!r} + '/{name}.starts', 'a') as file: file.write('x')\n"
 
 
 class Probes:
-    """A folder with both probes. Their answers can be changed at any time; `starts` counts how often one ran."""
+    """A folder with the probes. Their answers can be changed at any time; `starts` counts how often one ran."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         folder.mkdir()
         self.tell_facts(FACTS)
         self.tell_catalogue(CATALOGUE)
+        self.tell_modules(MODULES)
 
     def tell_facts(self, document: object) -> None:
         self.environment(f"print('noise')\nprint({json.dumps(document)!r})")
@@ -60,6 +86,15 @@ class Probes:
         wait = f"import os, threading\nwhile not os.path.exists({str(once)!r}): threading.Event().wait(0.01)\n"
         write = f"import sys\nopen(sys.argv[2], 'w').write({json.dumps(document)!r})"
         self.catalogue(f"{wait if once else ''}{write}")
+
+    def tell_modules(self, document: object, once: Path | None = None) -> None:
+        """What the module probe answers; with `once` only when that file is there."""
+        wait = f"import os, threading\nwhile not os.path.exists({str(once)!r}): threading.Event().wait(0.01)\n"
+        write = f"import sys\nopen(sys.argv[sys.argv.index('--output') + 1], 'w').write({json.dumps(document)!r})"
+        self.modules(f"{wait if once else ''}{write}")
+
+    def modules(self, body: str) -> None:
+        self._write("module_probe", body)
 
     def environment(self, body: str) -> None:
         self._write("environment_probe", body)

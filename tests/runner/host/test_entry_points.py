@@ -60,3 +60,36 @@ def test_a_missing_command_line_is_named(tmp_path: Path) -> None:
     with pytest.raises(NotHere, match="no quark-cli beside the interpreter") as missing:
         entry_point("quark_cli", settings_in(tmp_path), FACTS)
     assert "amd-quark[cli]" in missing.value.hint
+
+
+def with_script(folder: Path, script: Path) -> RunnerSettings:
+    settings = settings_in(folder)
+    return settings.model_copy(update={"quark": settings.quark.model_copy(update={"script": script})})
+
+
+def test_a_script_of_the_site_is_added(tmp_path: Path) -> None:
+    script = tmp_path / "site" / "our_ptq.py"
+    script.parent.mkdir()
+    script.write_text("print('quantize')")
+    settings = with_script(tmp_path, script)
+    assert entry_points(settings, None) == {"own": str(OWN_SCRIPT), "site": str(script)}
+    assert wanted_entry_point_problem(settings, None) is None
+
+
+def test_a_script_of_the_site_that_cannot_be_taken_is_named(tmp_path: Path) -> None:
+    with pytest.raises(NotHere, match="No script of this site is configured"):
+        entry_point("site", settings_in(tmp_path), None)
+    (tmp_path / "site").mkdir()
+    (tmp_path / "models" / "ptq.py").write_text("")
+    (tmp_path / "site" / "link.py").symlink_to(tmp_path / "models" / "ptq.py")
+    for script, words in (
+        (tmp_path / "site" / "gone.py", "is not there"),
+        (tmp_path / "site", "also holds|is not there"),
+        (tmp_path / "site" / "link.py", "lies in a folder of models"),
+        (tmp_path / "models" / "ptq.py", "lies in a folder of models"),
+    ):
+        settings = with_script(tmp_path, script)
+        assert "site" not in entry_points(settings, None)
+        with pytest.raises(NotHere, match=words):
+            entry_point("site", settings, None)
+        assert wanted_entry_point_problem(settings, None) is not None

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from runner.errors import RunnerError
 from runner.intake.config import ModelConfig, has_tokenizer, parse_config, read_config, remote_code
-from runner.intake.listing import Listing, list_model
+from runner.intake.listing import Listing
 
 PATH = Path("/models/m/config.json")
 
@@ -167,7 +167,7 @@ def test_the_outer_word_on_tied_embeddings_counts() -> None:
 def code_of(tmp_path: Path, **files: Any) -> list[str]:
     for name, document in files.items():
         (tmp_path / f"{name}.json").write_text(json.dumps(document))
-    return remote_code(tmp_path, list_model(tmp_path))
+    return remote_code(tmp_path)
 
 
 def test_code_is_found_in_the_configuration_and_with_the_tokenizer(tmp_path: Path) -> None:
@@ -203,7 +203,7 @@ def test_code_is_named_so_that_it_shows(tmp_path: Path) -> None:
 def test_a_broken_tokenizer_configuration_is_named(tmp_path: Path) -> None:
     (tmp_path / "tokenizer_config.json").write_text("{")
     with pytest.raises(RunnerError, match=r"tokenizer_config\.json is not JSON") as refused:
-        remote_code(tmp_path, list_model(tmp_path))
+        remote_code(tmp_path)
     assert refused.value.code == "config_broken"
 
 
@@ -246,7 +246,7 @@ def outcome(content: bytes) -> ModelConfig | RunnerError:
         (Path(folder) / "config.json").write_bytes(content)
         try:
             found = read_config(Path(folder))
-            remote_code(Path(folder), list_model(Path(folder)))
+            remote_code(Path(folder))
         except RunnerError as refused:
             return refused
     return found
@@ -267,3 +267,21 @@ def test_any_object_is_read_or_refused_with_a_sentence(document: dict[str, Any],
         assert found.code in {"config_value_wrong", "model_type_missing", "config_broken"}
     else:
         assert all(name.isprintable() for name in (found.model_type, found.transformers_version, *found.architectures))
+
+
+@pytest.mark.parametrize(
+    ("document", "expected"),
+    [
+        ({}, None),
+        ({"max_position_embeddings": 40960}, 40960),
+        ({"n_positions": 1024}, 1024),
+        ({"text_config": {"max_position_embeddings": 8192}}, 8192),
+        ({"max_position_embeddings": None}, None),
+        ({"max_position_embeddings": -1}, None),
+        ({"max_position_embeddings": 1e30}, None),
+    ],
+)
+def test_the_longest_text_is_read_and_odd_values_are_as_good_as_absent(
+    document: dict[str, Any], expected: int | None
+) -> None:
+    assert parsed(**document).max_positions == expected

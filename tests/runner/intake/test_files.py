@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from runner.errors import RunnerError
-from runner.intake import files as files_module
 from runner.intake import listing as listing_module
+from runner.intake import source as source_module
 from runner.intake.files import differences, file_facts, fingerprint
 from runner.intake.listing import list_model
 from schemas.artifacts.analysis import FileFact
@@ -64,7 +64,7 @@ def test_what_loading_reads_is_listed_and_nothing_else(tmp_path: Path) -> None:
 
 
 def test_facts_are_size_time_and_digests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files_module, "HASHED_WHOLE", 1000)
+    monkeypatch.setattr(source_module, "HASHED_WHOLE", 1000)
     (tmp_path / "config.json").write_text("{}")
     write_sparse(tmp_path / "model.safetensors", *header_of({"a": (1000,)}))
     facts = by_name(fingerprint(tmp_path))
@@ -88,7 +88,7 @@ def test_an_unchanged_folder_has_no_differences(tmp_path: Path) -> None:
 
 
 def test_each_change_is_a_sentence_that_names_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files_module, "HASHED_WHOLE", 100)
+    monkeypatch.setattr(source_module, "HASHED_WHOLE", 100)
     weights = {name: tmp_path / f"{name}.safetensors" for name in ("same", "longer", "header", "touched")}
     for path in weights.values():
         write_sparse(path, *header_of({"a": (4000,)}))

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from runner.errors import RunnerError
 from runner.intake.headers import Tensor, read_header, read_headers
+from runner.intake.source import ModelFolder
 from tests.runner.intake.checkpoints import header_of, qwen3_8b, write_checkpoint, write_sparse
 from tests.tiny_models import make_tiny_model
 
@@ -122,7 +123,7 @@ def test_tensors_may_stand_in_any_order(tmp_path: Path) -> None:
         "a": {"dtype": "U8", "shape": [4], "data_offsets": [0, 4]},
     }
     (tmp_path / "model.safetensors").write_bytes(packed(header, bytes(8)))
-    assert [tensor.name for tensor in read_header(tmp_path / "model.safetensors")] == ["a", "none", "b"]
+    assert [tensor.name for tensor in read_header(ModelFolder(tmp_path), "model.safetensors")] == ["a", "none", "b"]
 
 
 def test_shards_are_read_by_their_index(tmp_path: Path) -> None:
@@ -251,7 +252,7 @@ def outcome(name: str, content: bytes) -> list[Tensor] | RunnerError:
         path = Path(folder) / name
         path.write_bytes(content)
         try:
-            return read_header(path)
+            return read_header(ModelFolder(path.parent), path.name)
         except RunnerError as refused:
             return refused
 

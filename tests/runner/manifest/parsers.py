@@ -1,6 +1,7 @@
-"""Parsers with the flags of the engine's two programs, written from their documentation.
+"""Parsers with the flags of the engine's two programs, and of a site's script with what they have in common.
 
-Source: quantize_quark.py and quark-cli of amd-quark 0.13. Ours is tested with its own parser.
+Written from their documentation. Source: quantize_quark.py and quark-cli of amd-quark 0.13. Ours is tested with its own
+parser.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ _DATASETS = [
     "HuggingFaceH4/ultrachat_200k",
     "ScienceQA",
 ]
+_EVALUATED = ["wikitext", "wikitext_gpt_oss_120b"]
 
 
 class Strict(argparse.ArgumentParser):
@@ -40,6 +42,8 @@ def quantize_quark() -> Strict:
     parser.add_argument("--quant_algo_config_file", action="append", nargs=2)
     parser.add_argument("--model_export", action="append", choices=[None, "onnx", "hf_format", "gguf"])
     parser.add_argument("--file2file_quantization", action="store_true")
+    parser.add_argument("--multi_device", action="store_true")
+    parser.add_argument("--evaluation_dataset", default="wikitext", choices=[*_EVALUATED, "wikitext_gpt_oss_20b"])
     parser.add_argument("--num_eval_data", type=int, default=-1)
     parser.add_argument("--tasks")
     trust = parser.add_mutually_exclusive_group()
@@ -55,13 +59,20 @@ def quark_cli() -> Strict:
     parser.add_argument("--kv_cache_dtype", "--kv_cache_quant_scheme")
     parser.add_argument("--multi_device", action="store_true")
     parser.add_argument("--template_file")
-    parser.add_argument("--evaluation_dataset", default="wikitext")
+    parser.add_argument("--evaluation_dataset", default="wikitext", choices=_EVALUATED)
     parser.add_argument("--no_trust_remote_code", action="store_false", dest="trust_remote_code")
     return parser
 
 
+def site() -> Strict:
+    """What a site's script is told: the flags that the published programs have in common."""
+    parser = _common()
+    parser.add_argument("--kv_cache_dtype")
+    return parser
+
+
 def _common() -> Strict:
-    parser = Strict()
+    parser = Strict(allow_abbrev=False)
     parser.add_argument("--model_dir", required=True)
     parser.add_argument("--output_dir", default="exported_model")
     parser.add_argument("--quant_scheme", choices=list(recorded().schemes))

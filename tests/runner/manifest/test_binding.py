@@ -205,7 +205,7 @@ def test_a_changed_quantize_quark_is_said(gpu_bench: Bench) -> None:
     ("change", "code", "words"),
     [
         (lambda m: m["argv"].append("--multi_gpu"), "command_changed", "nothing"),
-        (lambda m: m["argv"].pop(), "command_changed", "'--no_trust_remote_code'"),
+        (lambda m: m["argv"].pop(), "command_changed", "'512'"),
         (lambda m: m["argv"].__setitem__(3, "/models/other"), "command_changed", "argument 3 (after --model_dir) is"),
         (lambda m: m["inputs"]["quant_plan"].update(global_scheme="int8"), "plan_changed", "The plan"),
         (lambda m: m["inputs"]["model_analysis"].update(analysis_status="partial"), "analysis_changed", "The analysis"),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import shlex
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,32 +14,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from runner.errors import BadRequest, NotHere, RunnerError
-from runner.manifest.command import argument_list, find_entry_point
-from runner.manifest.entry_points import own, quantize_quark, quark_cli
-from runner.manifest.entry_points.flags import Job
-from runner.planning import make_plan
+from runner.host.entry_points import EntryPointName
+from runner.manifest.command import argument_list, find_entry_point, make_job
+from runner.manifest.entry_points import own, quantize_quark, quark_cli, site
+from runner.planning import flags, make_plan
+from runner.planning.flags import Job
 from runner.planning.layers import in_order
 from runner.planning.values import why_refused
 from runner.ptq import quantize
 from schemas.artifacts.plan import Calibration, PlanChoices, PlannedModel, QuantPlan
 from tests.runner.manifest import parsers
 from tests.runner.manifest.bench import PYTHON, Bench, make_bench
-from tests.runner.planning.catalogue import recorded, with_gpu_torch
-from tests.runner.planning.hosts import MI300X
-from tests.runner.planning.models import qwen3_8b
-
-# The published command for Qwen/Qwen3-8B, as flags and values.
-PUBLISHED = {
-    "--quant_scheme": ["fp8"],
-    "--kv_cache_dtype": ["fp8"],
-    "--num_calib_data": ["128"],
-    "--seq_len": ["512"],
-    "--model_export": ["hf_format"],
-    "--data_type": ["auto"],
-    "--device": ["cuda"],
-}
-# What stands there beside: written out instead of left to a default, and remote code switched off.
-BEYOND = {"--dataset": ["pileval"], "--batch_size": ["1"], "--no_trust_remote_code": []}
+from tests.runner.planning.catalogue import recorded
 
 
 def flags_of(argv: list[str]) -> dict[str, list[str]]:
@@ -62,18 +50,8 @@ def job(**changes: Any) -> Job:
     return Job(plan, "/models/tiny", "/out/tiny", plan.calibration.dataset)
 
 
-def test_the_published_example() -> None:
-    plan = make_plan(qwen3_8b(), PlanChoices(global_scheme="fp8"), with_gpu_torch(), MI300X)
-    argv = quantize_quark.arguments(Job(plan, "/models/Qwen3-8B", "/out/qwen3-8b-fp8", "pileval"))
-    found = flags_of(argv)
-    assert found.pop("--model_dir") == ["/models/Qwen3-8B"]
-    assert found.pop("--output_dir") == ["/out/qwen3-8b-fp8"]
-    assert found == {**PUBLISHED, **BEYOND}
-    assert [flag for flag in found if flag in PUBLISHED] == list(PUBLISHED), "in the published order"
-
-
 @pytest.mark.parametrize(
-    ("changes", "flags"),
+    ("changes", "expected"),
     [
         ({}, {"--exclude_layers": None, "--quant_algo": None, "--kv_cache_dtype": None, "--skip_evaluation": None}),
         ({"exclude_layers_changed": True}, {"--exclude_layers": ["lm_head"]}),
@@ -96,10 +74,56 @@ def test_the_published_example() -> None:
     ],
 )
 def test_our_script_gets_each_flag_only_when_it_means_something(
-    changes: dict[str, Any], flags: dict[str, list[str] | None]
+    changes: dict[str, Any], expected: dict[str, list[str] | None]
 ) -> None:
     found = flags_of(own.arguments(job(**changes)))
-    assert {name: found.get(name) for name in flags} == flags
+    assert {name: found.get(name) for name in expected} == expected
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, {"--dataset": None, "--batch_size": None, "--model_export": ["hf_format"], "--data_type": ["auto"]}),
+        ({"calibration": Calibration(dataset="wikitext")}, {"--dataset": ["wikitext"], "--batch_size": None}),
+        ({"calibration": Calibration(batch_size=4)}, {"--dataset": None, "--batch_size": ["4"]}),
+        ({"model_export": "gguf", "data_type": "float16"}, {"--model_export": ["gguf"], "--data_type": ["float16"]}),
+        ({"attention_dtype": "fp8"}, {"--attention_dtype": ["fp8"]}),
+        ({"multi_gpu": "balanced", "multi_device": True}, {"--multi_gpu": ["balanced"], "--multi_device": []}),
+        ({"file2file_quantization": True}, {"--file2file_quantization": []}),
+        ({"num_eval_data": 5, "tasks": "arc,piqa"}, {"--num_eval_data": ["5"], "--tasks": ["arc,piqa"]}),
+        ({"num_eval_data": 5, "tasks": "arc", "evaluation_intent": "none"}, {"--num_eval_data": None, "--tasks": None}),
+        ({"evaluation_dataset": "wikitext_gpt_oss_20b"}, {"--evaluation_dataset": ["wikitext_gpt_oss_20b"]}),
+        ({"template_file": "/t.json"}, {"--template_file": None}),
+    ],
+)
+def test_the_published_script_gets_what_goes_beyond_its_defaults(
+    changes: dict[str, Any], expected: dict[str, list[str] | None]
+) -> None:
+    found = flags_of(quantize_quark.arguments(job(**changes)))
+    assert {name: found.get(name) for name in expected} == expected
+
+
+def test_files_and_revisions_stand_in_the_command() -> None:
+    wanted = replace(
+        job(algorithm="awq,gptq"), revision="a" * 40, algorithm_files={"awq": "/c/awq.json", "gptq": "/c/gptq.json"}
+    )
+    for program in (quantize_quark.arguments, own.arguments):
+        argv = program(wanted)
+        assert flags_of(argv)["--revision"] == ["a" * 40]
+        assert [argv[i + 1 : i + 3] for i, word in enumerate(argv) if word == "--quant_algo_config_file"] == [
+            ["awq", "/c/awq.json"],
+            ["gptq", "/c/gptq.json"],
+        ]
+    template = replace(wanted, template_file="/c/template.json")
+    assert flags_of(quark_cli.arguments(template)[1:])["--template_file"] == ["/c/template.json"]
+
+
+def test_a_sites_script_is_told_everything_that_its_defaults_could_differ_in() -> None:
+    found = flags_of(site.arguments(job()))
+    assert list(found) == [
+        *("--model_dir", "--output_dir", "--quant_scheme", "--num_calib_data", "--seq_len", "--device"),
+        *("--dataset", "--batch_size"),
+    ]
 
 
 def test_the_engines_programs_are_told_not_to_trust_unless_the_plan_does() -> None:
@@ -140,51 +164,118 @@ _PLANS = st.fixed_dictionaries(
             seq_len=st.integers(1, 1_048_576),
             batch_size=st.integers(1, 65_536),
         ),
-    }
+    },
+    optional={
+        "model_export": st.sampled_from(["hf_format", "onnx", "gguf"]),
+        "data_type": st.sampled_from(["auto", "float16", "bfloat16", "float32"]),
+        "attention_dtype": st.sampled_from(["fp8", "int8"]),
+        "multi_gpu": st.sampled_from(["auto", "balanced"]),
+        "multi_device": st.booleans(),
+        "file2file_quantization": st.booleans(),
+        "num_eval_data": st.integers(1, 10_000),
+        "evaluation_dataset": st.sampled_from(["wikitext", "wikitext_gpt_oss_120b", "wikitext_gpt_oss_20b", "c4"]),
+        "tasks": _VALUES,
+    },
 )
 _FOLDERS = _VALUES.map(lambda name: f"/somewhere/{name}")
+_FILES = st.fixed_dictionaries(
+    {}, optional={"revision": st.just("a" * 40), "template_file": _FOLDERS, "algorithm_files": st.just({"awq": "/a"})}
+)
+_PROGRAMS: dict[EntryPointName, tuple[Callable[[Job], list[str]], Callable[[list[str]], argparse.Namespace]]] = {
+    "own": (own.arguments, lambda argv: quantize.parse(argv)),
+    "quantize_quark": (quantize_quark.arguments, lambda argv: parsers.quantize_quark().parse_args(argv)),
+    "quark_cli": (quark_cli.arguments, lambda argv: parsers.quark_cli().parse_args(argv[1:])),
+    "site": (site.arguments, lambda argv: parsers.site().parse_args(argv)),
+}
 
 
 def _check_read_back(options: argparse.Namespace, wanted: Job) -> None:
-    """What every program reads: exactly the plan."""
+    """What a program reads, as far as it has an option for it: exactly the plan."""
     plan = wanted.plan
-    assert options.model_dir == wanted.model
-    assert Path(options.output_dir) == Path(wanted.output_dir)
-    assert options.quant_scheme == plan.global_scheme
-    assert [tuple(pair) for pair in options.layer_quant_scheme or []] == in_order(plan.layer_quant_config)
-    assert options.kv_cache_dtype == plan.kv_cache_scheme
-    assert list(options.quant_algo or []) == plan.algorithms
-    assert options.exclude_layers == (plan.exclude_layers if plan.exclude_layers_changed else None)
-    assert options.dataset == wanted.dataset
-    assert options.num_calib_data == plan.calibration.num_calib_data
-    assert (options.seq_len, options.batch_size) == (plan.calibration.seq_len, plan.calibration.batch_size)
-    assert options.device == plan.device
-    assert options.skip_evaluation is (plan.evaluation_intent == "none")
-    assert options.trust_remote_code is plan.trust_remote_code
+    evaluates, quantizes_kv = plan.evaluation_intent != "none", plan.kv_cache_scheme is not None
+    expected = {
+        "model_dir": wanted.model,
+        "output_dir": wanted.output_dir,
+        "quant_scheme": plan.global_scheme,
+        "layer_quant_scheme": [list(pair) for pair in in_order(plan.layer_quant_config)],
+        "kv_cache_dtype": plan.kv_cache_scheme,
+        "quant_algo": plan.algorithms,
+        "exclude_layers": plan.exclude_layers if plan.exclude_layers_changed else None,
+        "dataset": wanted.dataset,
+        "num_calib_data": plan.calibration.num_calib_data,
+        "seq_len": plan.calibration.seq_len,
+        "batch_size": plan.calibration.batch_size,
+        "device": plan.device,
+        "skip_evaluation": not evaluates,
+        "trust_remote_code": plan.trust_remote_code,
+        "min_kv_scale": (plan.min_kv_scale or 0.0) if quantizes_kv else 0.0,
+        "kv_cache_post_rope": plan.kv_cache_post_rope and quantizes_kv,
+        "model_export": plan.model_export,
+        "data_type": plan.data_type,
+        "attention_dtype": plan.attention_dtype,
+        "quant_algo_config_file": [list(pair) for pair in wanted.algorithm_files.items()],
+        "multi_gpu": plan.multi_gpu,
+        "multi_device": plan.multi_device,
+        "file2file_quantization": plan.file2file_quantization,
+        "revision": wanted.revision,
+        "template_file": wanted.template_file,
+        "num_eval_data": (plan.num_eval_data or -1) if evaluates else -1,
+        "evaluation_dataset": (plan.evaluation_dataset or "wikitext") if evaluates else "wikitext",
+        "tasks": plan.tasks if evaluates else None,
+    }
+    assert set(vars(options)) <= {*expected, "eval_windows", "eval_seq_len"}
+    for name, read in vars(options).items():
+        if name in expected:
+            assert _plain(name, read) == expected[name], name
 
 
-def _check_kv_options(options: argparse.Namespace, plan: QuantPlan) -> None:
-    quantized = plan.kv_cache_scheme is not None
-    assert options.min_kv_scale == ((plan.min_kv_scale or 0.0) if quantized else 0.0)
-    assert options.kv_cache_post_rope is (plan.kv_cache_post_rope and quantized)
+def _plain(name: str, read: Any) -> Any:
+    """A read option, without the differences in how programs keep the same thing."""
+    if name in ("layer_quant_scheme", "quant_algo_config_file", "quant_algo"):
+        return list(read or [])
+    if name == "model_export" and isinstance(read, list):
+        return read[-1]
+    return str(read) if isinstance(read, Path) else read
 
 
-@settings(max_examples=200, deadline=None)
-@given(changes=_PLANS, model=_FOLDERS, output=_FOLDERS)
-def test_programs_read_the_plan_back_whatever_its_values(changes: dict[str, Any], model: str, output: str) -> None:
-    wanted = Job(job(**changes).plan, model, output, changes["calibration"].dataset)
+@settings(max_examples=300, deadline=None)
+@given(program=st.sampled_from(sorted(_PROGRAMS)), changes=_PLANS, model=_FOLDERS, output=_FOLDERS, files=_FILES)
+def test_programs_read_the_plan_back_and_get_no_flag_that_they_lack(
+    program: EntryPointName, changes: dict[str, Any], model: str, output: str, files: dict[str, Any]
+) -> None:
+    if "algorithm_files" in files and "awq" not in (changes["algorithm"] or "").split(","):
+        files = {name: value for name, value in files.items() if name != "algorithm_files"}
+    wanted = Job(job(**changes).plan, model, str(Path(output)), changes["calibration"].dataset, **files)
+    build, parse = _PROGRAMS[program]
+    argv = build(wanted)
+    unasked = list(flags.gaps(program, wanted))
+    ours_refuses = program == "own" and wanted.plan.multi_gpu and wanted.plan.device == "cpu"
+    if not unasked and not ours_refuses:  # else the plan is blocked, and its command never made
+        _check_read_back(parse(argv), wanted)
+    known = {flag.name for flag in flags.FLAGS if program in flag.programs}
+    assert {word for word in argv if word.startswith("--")} <= known
 
-    ours = quantize.parse(own.arguments(wanted))
-    _check_read_back(ours, wanted)
-    _check_kv_options(ours, wanted.plan)
-    assert (ours.model_export, ours.data_type) == ("hf_format", "auto")
 
-    published = parsers.quantize_quark().parse_args(quantize_quark.arguments(wanted))
-    _check_read_back(published, wanted)
-    _check_kv_options(published, wanted.plan)
-    assert (published.model_export, published.data_type) == (["hf_format"], "auto")
-
-    _check_read_back(parsers.quark_cli().parse_args(quark_cli.arguments(wanted)[1:]), wanted)
+@pytest.mark.parametrize("program", sorted(_PROGRAMS))
+def test_the_table_gives_no_program_a_flag_that_it_lacks(program: EntryPointName) -> None:
+    """Each flag alone is taken by the program's parser."""
+    _, parse = _PROGRAMS[program]
+    everything = Job(
+        job(
+            kv_cache_scheme="fp8", min_kv_scale=0.1, kv_cache_post_rope=True, algorithm="awq", exclude_layers=["x"],
+            exclude_layers_changed=True, layer_quant_config={"*mlp*": "fp8"}, attention_dtype="fp8", multi_gpu="auto",
+            multi_device=True, file2file_quantization=True, num_eval_data=3, evaluation_dataset="wikitext", tasks="arc",
+            trust_remote_code=True, calibration=Calibration(dataset="wikitext", batch_size=2),
+        ).plan,
+        "/m", "/o", "wikitext", "a" * 40, {"awq": "/a.json"}, "/t.json",
+    )  # fmt: skip
+    skipping = replace(everything, plan=everything.plan.model_copy(update={"evaluation_intent": "none"}))
+    seen = set()
+    for wanted in (everything, skipping, replace(everything, plan=job().plan, algorithm_files={})):
+        given = flags.arguments(program, wanted)
+        seen |= {word for word in given if word.startswith("--")}
+        parse([*(["torch-llm-ptq"] if program == "quark_cli" else []), *given])
+    assert seen == {flag.name for flag in flags.FLAGS if program in flag.programs}
 
 
 @settings(max_examples=100, deadline=None)
@@ -195,7 +286,13 @@ def test_the_shown_command_is_the_argument_list(changes: dict[str, Any], model: 
 
 
 @pytest.mark.parametrize("bad", ["-x", "--trust_remote_code", "a\nb", "", "\u202etxt"])
-@pytest.mark.parametrize("field", ["exclude_layers", "pattern", "scheme", "algorithm", "kv_cache_scheme", "dataset"])
+@pytest.mark.parametrize(
+    "field",
+    [
+        *("exclude_layers", "pattern", "scheme", "algorithm", "kv_cache_scheme", "dataset"),
+        *("attention_dtype", "evaluation_dataset", "tasks", "template_file"),
+    ],
+)
 def test_no_value_becomes_an_option(bench: Bench, field: str, bad: str) -> None:
     plan = bench.plan()
     changes: dict[str, dict[str, Any]] = {
@@ -205,10 +302,13 @@ def test_no_value_becomes_an_option(bench: Bench, field: str, bad: str) -> None:
         "algorithm": {"algorithm": bad},
         "kv_cache_scheme": {"kv_cache_scheme": bad},
         "dataset": {"calibration": Calibration(dataset=bad)},
+        "attention_dtype": {"attention_dtype": bad},
+        "evaluation_dataset": {"evaluation_dataset": bad},
+        "tasks": {"tasks": bad},
+        "template_file": {"template_file": bad},
     }
-    entry = find_entry_point(plan, bench.context)
     with pytest.raises(BadRequest):
-        argument_list(plan.model_copy(update=changes[field]), bench.analysis, bench.output, entry, bench.context)
+        make_job(plan.model_copy(update=changes[field]), bench.analysis, bench.output, bench.context)
 
 
 @pytest.mark.parametrize(
@@ -229,7 +329,7 @@ def test_paths_are_whole_and_apart(bench: Bench, model: str, output: str, code: 
     analysis = bench.analysis.model_copy(update={"model": facts})
     plan = bench.plan()
     with pytest.raises(RunnerError) as refusal:
-        argument_list(plan, analysis, output, find_entry_point(plan, bench.context), bench.context)
+        make_job(plan, analysis, output, bench.context)
     assert refusal.value.code == code
 
 
@@ -255,8 +355,8 @@ def test_quark_cli_is_its_own_program_and_says_that_it_was_not_tried(tmp_path: P
     plan = make_plan(
         bench.analysis, PlanChoices(global_scheme="fp8", entry_point="quark_cli"), context.catalogue, context.host
     )
-    entry = find_entry_point(plan, context)
-    argv = argument_list(plan, bench.analysis, bench.output, entry, context)
+    entry = find_entry_point(plan, bench.analysis, context)
+    argv = argument_list(make_job(plan, bench.analysis, bench.output, context), entry, context)
     assert argv[:2] == [str(program), "torch-llm-ptq"]
     assert "Not tried" in entry.reason
 
@@ -278,14 +378,14 @@ def test_an_open_choice_is_made_by_this_runner(bench: Bench, tmp_path: Path) -> 
     plan = bench.open_plan()
     assert bench.manifest(plan).entry_point.name == "own"
     without = bench.with_host(entry_points={"quantize_quark": str(tmp_path / "programs" / "quantize_quark.py")})
-    assert find_entry_point(plan, without).name == "quantize_quark"
+    assert find_entry_point(plan, bench.analysis, without).name == "quantize_quark"
 
 
 def test_a_program_that_is_gone_is_named(gpu_bench: Bench) -> None:
     plan = gpu_bench.plan()
     with pytest.raises(NotHere, match="quantize_quark"):
-        find_entry_point(plan, gpu_bench.with_host(entry_points={}))
+        find_entry_point(plan, gpu_bench.analysis, gpu_bench.with_host(entry_points={}))
     Path(gpu_bench.context.host.entry_points["quantize_quark"]).unlink()
     with pytest.raises(NotHere) as missing:
-        find_entry_point(plan, gpu_bench.context)
+        find_entry_point(plan, gpu_bench.analysis, gpu_bench.context)
     assert missing.value.code == "file_missing"

@@ -67,6 +67,20 @@ def routers(hidden: int = 128, count: int = 4, layers: int = 2) -> Shape:
     return Shape("model.layers.*.mlp.gate", layers, hidden, count, excluded=True)
 
 
+def numbers_of(shape: Shape, layers: int, experts: int | None) -> list[str]:
+    """The numbers of a group's names: layers from 0, then experts; none where they do not make up the count."""
+    stars = shape.pattern.count("*")
+    if stars == 1:
+        return [_until(shape.count)]
+    if stars == 2 and experts and shape.count % experts == 0 and shape.count // experts <= layers:
+        return [_until(shape.count // experts), _until(experts)]
+    return []
+
+
+def _until(count: int) -> str:
+    return f"0-{count - 1}" if count > 1 else "0"
+
+
 def analysis_of(
     model_type: str,
     shapes: list[Shape],
@@ -87,6 +101,7 @@ def analysis_of(
             out_features=shape.outputs,
             dtype="BF16",
             excluded_by_default=shape.excluded,
+            numbers=numbers_of(shape, facts.get("hidden_layers", 2), facts.get("experts")),
         )
         for shape in shapes
     ]

@@ -19,11 +19,23 @@ from tests.runner.planning.models import llama, qwen3_moe
 
 CHOICES: dict[str, Any] = {
     "global_scheme": "fp8",
+    "kv_cache_scheme": "fp8",
     "hardware": "MI300X",
     "algorithm": "smoothquant",
     "min_kv_scale": 0.5,
     "kv_cache_post_rope": True,
     "layer_quant_config": {"*mlp*": "int8"},
+    "write_algorithm_config": True,
+    "attention_dtype": "fp8",
+    "data_type": "float16",
+    "multi_gpu": "auto",
+    "multi_device": True,
+    "file2file_quantization": True,
+    "num_eval_data": 8,
+    "evaluation_dataset": "wikitext",
+    "tasks": "arc",
+    "template_file": "/models/t.json",
+    "tensor_parallel": 2,
 }
 ANALYSIS, CATALOGUE = llama(), with_gpu_torch()
 PLAN = make_plan(ANALYSIS, PlanChoices(**CHOICES), CATALOGUE, MI300X)
@@ -45,6 +57,17 @@ OTHER_VALUES: dict[str, Any] = {
     "device": "cpu",
     "entry_point": "quark_cli",
     "trust_remote_code": True,
+    "write_algorithm_config": False,
+    "attention_dtype": None,
+    "data_type": "auto",
+    "multi_gpu": "balanced",
+    "multi_device": False,
+    "file2file_quantization": False,
+    "num_eval_data": 9,
+    "evaluation_dataset": None,
+    "tasks": "piqa",
+    "template_file": "/models/u.json",
+    "tensor_parallel": 4,
 }
 
 

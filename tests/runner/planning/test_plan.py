@@ -33,6 +33,14 @@ PUBLISHED_ROWS: dict[str, Any] = {
 }
 
 
+EVERY = but(MI300X, offline=False, entry_points={**BOTH, "quark_cli": "/opt/venv/bin/quark-cli", "site": "/srv/ptq.py"})
+
+
+def without(*names: str) -> HostView:
+    """A host that lacks some entry points."""
+    return but(EVERY, entry_points={name: path for name, path in EVERY.entry_points.items() if name not in names})
+
+
 def plan_for(
     analysis: ModelAnalysis | None = None,
     host: HostView = MI300X,
@@ -225,6 +233,21 @@ def test_the_device_follows_the_evidence(host: HostView, build: str | None, devi
         (but(MI300X, default_entry_point="own"), {}, "own"),
         (but(MI300X, default_entry_point="own"), {"entry_point": "auto"}, "quantize_quark"),
         (but(CPU, entry_points=BOTH), {"model_export": "onnx"}, "quantize_quark"),
+        (EVERY, {}, "quantize_quark"),
+        (EVERY, {"attention_dtype": "fp8"}, "quantize_quark"),
+        (EVERY, {"tasks": "arc"}, "quantize_quark"),
+        (EVERY, {"template_file": "/models/t.json"}, "quark_cli"),
+        (but(EVERY, offline=True), {"template_file": "/models/t.json"}, "quantize_quark"),
+        (EVERY, {"evaluation_dataset": "wikitext_gpt_oss_120b", "entry_point": "auto"}, "quantize_quark"),
+        (without("quantize_quark"), {"evaluation_dataset": "wikitext_gpt_oss_120b"}, "quark_cli"),
+        (without("quantize_quark"), {"evaluation_dataset": "wikitext_gpt_oss_20b"}, "own"),
+        (without("quantize_quark"), {"multi_device": True}, "quark_cli"),
+        (without("quantize_quark"), {"data_type": "float16"}, "own"),
+        (without("quantize_quark", "own"), {}, "quark_cli"),
+        (without("quantize_quark", "own", "quark_cli"), {}, "own"),
+        (EVERY, {"entry_point": "site"}, "site"),
+        (but(EVERY, default_entry_point="site"), {}, "site"),
+        (but(EVERY, default_entry_point="site"), {"entry_point": "auto"}, "quantize_quark"),
     ],
 )
 def test_the_entry_point_is_the_one_that_can_do_it(host: HostView, choices: dict[str, Any], entry_point: str) -> None:
@@ -232,6 +255,49 @@ def test_the_entry_point_is_the_one_that_can_do_it(host: HostView, choices: dict
     plan = plan_for(host=host, catalogue=catalogue, global_scheme="fp8", **choices)
     assert plan.entry_point == entry_point
     assert row(plan, "entry_point").reason
+
+
+@pytest.mark.parametrize(
+    ("host", "choices", "reason"),
+    [
+        (EVERY, {}, "Quark's published script, found in the configured checkout."),
+        (
+            EVERY,
+            {"template_file": "/models/t.json"},
+            "It can do what this plan asks: quantize_quark has no --template_file; own has no --template_file.",
+        ),
+        (
+            EVERY,
+            {"calibration": {"dataset": "calibration.txt"}},
+            "It can do what this plan asks: quantize_quark takes only named datasets, and this one is a file.",
+        ),
+        (
+            without("quantize_quark", "quark_cli"),
+            {"model_export": "gguf"},
+            "It is the only entry point here, and it takes no --model_export gguf; quantize_quark could, and was not "
+            "found.",
+        ),
+        (without("quantize_quark"), {}, "No Quark checkout with quantize_quark.py was found."),
+        (without("quantize_quark", "own"), {}, "It is the only entry point here."),
+        (EVERY, {"entry_point": "quark_cli"}, "Requested."),
+        (but(EVERY, default_entry_point="quark_cli"), {}, "runner.yaml names it."),
+    ],
+)
+def test_why_an_entry_point_was_chosen_is_said(host: HostView, choices: dict[str, Any], reason: str) -> None:
+    assert row(plan_for(host=host, global_scheme="fp8", **choices), "entry_point").reason == reason
+
+
+@pytest.mark.parametrize(("host", "expected"), [(EVERY, "quantize_quark"), (without("quantize_quark"), "own")])
+def test_a_model_that_is_still_on_the_hub_takes_a_program_that_can_pin_it(host: HostView, expected: str) -> None:
+    hub = llama(model_path="org/tiny", source="huggingface_id", revision="a" * 40, downloaded=False)
+    plan = plan_for(hub, but(host, offline=False), global_scheme="fp8")
+    assert (plan.entry_point, plan.blocked_by) == (expected, [])
+
+
+def test_nothing_is_measured_from_file_to_file() -> None:
+    plan = plan_for(global_scheme="ptpc_fp8", file2file_quantization=True)
+    assert (plan.evaluation_intent, plan.kv_cache_scheme, plan.entry_point) == ("none", None, "quantize_quark")
+    assert plan.blocked_by == []
 
 
 @pytest.mark.parametrize(
@@ -275,7 +341,8 @@ def test_estimates_say_what_the_disk_needs() -> None:
 
 def test_a_model_that_is_only_on_the_hub_has_to_be_downloaded() -> None:
     here = plan_for(qwen3_8b(), global_scheme="fp8").estimates
-    there = plan_for(qwen3_8b(model_path="Qwen/Qwen3-8B", source="huggingface_id"), global_scheme="fp8").estimates
+    remote = qwen3_8b(model_path="Qwen/Qwen3-8B", source="huggingface_id", downloaded=False)
+    there = plan_for(remote, global_scheme="fp8").estimates
     assert here.disk_bytes_needed is not None
     assert there.disk_bytes_needed == here.disk_bytes_needed + 16_381_470_720
 
@@ -310,8 +377,19 @@ _CHOICES = st.fixed_dictionaries(
         "calibration": st.fixed_dictionaries({}, optional={"dataset": _TEXT, "batch_size": st.integers(1, 65_536)}),
         "evaluation_intent": st.sampled_from(["none", "smoke", "full"]),
         "model_export": st.sampled_from(["hf_format", "onnx", "gguf"]),
-        "entry_point": st.sampled_from(["auto", "own", "quantize_quark", "quark_cli"]),
+        "entry_point": st.sampled_from(["auto", "own", "quantize_quark", "quark_cli", "site"]),
         "trust_remote_code": st.booleans(),
+        "write_algorithm_config": st.booleans(),
+        "attention_dtype": _TEXT,
+        "data_type": st.sampled_from(["auto", "float16"]),
+        "multi_gpu": st.sampled_from(["auto", "balanced"]),
+        "multi_device": st.booleans(),
+        "file2file_quantization": st.booleans(),
+        "num_eval_data": st.integers(1, 1000),
+        "evaluation_dataset": _TEXT,
+        "tasks": _TEXT,
+        "template_file": _TEXT,
+        "tensor_parallel": st.integers(1, 8),
     },
 )
 

@@ -108,4 +108,4 @@ def test_cpu_deployment_is_int8_with_its_warning_and_the_way_out() -> None:
 def test_gguf_needs_quantize_quark() -> None:
     assert plan_for(llama(), priority="gguf").model_export == "gguf"
     without = plan_for(llama(), but(MI300X, entry_points={"own": BOTH["own"]}), priority="gguf")
-    assert [finding.code for finding in without.blocked_by] == ["export_not_supported"]
+    assert [finding.code for finding in without.blocked_by] == ["flag_not_offered"]

@@ -10,9 +10,12 @@ import pytest
 
 from runner.planning import HostView, find_findings, make_plan
 from runner.planning.rules.registry import RULES, rule
-from schemas.artifacts.analysis import Compatibility, ModelAnalysis
+from schemas.artifacts.analysis import Compatibility, ModelAnalysis, Risk
 from schemas.artifacts.plan import Finding, PlanChoices, Severity
 from schemas.catalog import Catalogue
+from tests.runner.planning.algorithms import host as knowing
+from tests.runner.planning.algorithms import qwen3
+from tests.runner.planning.algorithms import qwen3_moe as mixture
 from tests.runner.planning.catalogue import recorded, with_gpu_torch
 from tests.runner.planning.hosts import CPU, MI300X, MI355X, but
 from tests.runner.planning.models import Shape, analysis_of, decoder, experts, head, llama, qwen3_8b, qwen3_moe
@@ -45,6 +48,8 @@ class Seen:
         return [finding for finding in found if finding.code == self.code]
 
 
+ONLINE = but(MI300X, offline=False)
+HUB = llama(model_path="org/tiny", source="huggingface_id", revision="a" * 40, downloaded=False)
 ON_CPU: dict[str, Any] = {"host": CPU, "catalogue": recorded()}
 HEADERS: dict[str, Any] = {"targets": {"method": "headers"}}
 TIED = llama(tied_embeddings=True)
@@ -54,9 +59,24 @@ UNKNOWN_CODE = analysis_of(
 )
 NO_KV = with_gpu_torch().model_copy(
     update={
-        "templates": {"llama": with_gpu_torch().templates["llama"].model_copy(update={"kv_layers": []})},
+        "templates": {
+            "llama": with_gpu_torch().templates["llama"].model_copy(update={"kv_layers": [], "q_layers": []})
+        },
     }
 )
+
+KNOWING = but(MI300X, algorithm_configs=knowing().algorithm_configs)
+WRITE = {"write_algorithm_config": True}
+WITHOUT_KEYS = {"exclude_layers": ["lm_head", "*k_proj"]}
+FEW_MAPS = but(MI300X, max_map_count=65530, gpus_per_run=8)
+HUGE = analysis_of("deepseek_v3", experts(256, 2048, 7168, 61), hidden_layers=61, experts=256, is_moe=True)
+
+
+def risky(code: str) -> ModelAnalysis:
+    """A model of which intake found a risk."""
+    risk = Risk(severity="medium", code=code, message="The engine asks for another one.", recovery_hint="Install it.")
+    return llama().model_copy(update={"risks": [risk]})
+
 
 MODEL = [
     Seen("model_unsupported", SILENT),
@@ -75,6 +95,18 @@ MODEL = [
     Seen("nothing_quantized", BLOCKS, {"exclude_layers": ["*"]}),
     Seen("layers_provisional", SILENT),
     Seen("layers_provisional", INFORMS, analysis=llama(targets={"provisional": True})),
+    Seen("transformers_range", SILENT),
+    Seen("transformers_range", WARNS, analysis=risky("transformers_range"), words="asks for"),
+    Seen("transformers_range", WARNS, analysis=risky("transformers_version")),
+    Seen("transformers_range", SILENT, analysis=risky("moe")),
+    Seen("template_of_the_site", SILENT),
+    Seen("template_of_the_site", WARNS, {"template_file": "own.json"}, words="own.json"),
+    Seen("memory_maps_few", SILENT, analysis=HUGE),
+    Seen("memory_maps_few", SILENT, host=FEW_MAPS),
+    Seen("memory_maps_few", SILENT, analysis=HUGE, host=but(FEW_MAPS, gpus_per_run=1)),
+    Seen("memory_maps_few", SILENT, analysis=HUGE, host=but(FEW_MAPS, max_map_count=2**20)),
+    Seen("memory_maps_few", WARNS, analysis=HUGE, host=FEW_MAPS, words="sysctl -w vm.max_map_count=4194304"),
+    Seen("memory_maps_few", WARNS, {"multi_gpu": "auto"}, HUGE, but(FEW_MAPS, gpus_per_run=1)),
     Seen("remote_code_needed", SILENT),
     Seen("remote_code_needed", SILENT, analysis=llama(**CODE)),
     Seen("remote_code_needed", BLOCKS, analysis=UNKNOWN_CODE, words="runner.yaml"),
@@ -138,6 +170,25 @@ SCHEMES = [
     Seen("tensor_parallel_limit", SILENT, {"global_scheme": "int4_wo_128"}, qwen3_8b()),
     Seen("tensor_parallel_limit", INFORMS, {"global_scheme": "int4_wo_64"}, llama(576), words="no tensor parallelism"),
     Seen("tensor_parallel_limit", INFORMS, {"global_scheme": "int4_wo_32"}, words="at most 4"),
+    Seen("tensor_parallel_limit", SILENT, {"global_scheme": "int4_wo_32", "tensor_parallel": 8}),
+    Seen("tensor_parallel_refused", SILENT, {"global_scheme": "int4_wo_32"}),
+    Seen("tensor_parallel_refused", SILENT, {"global_scheme": "int4_wo_32", "tensor_parallel": 4}),
+    Seen("tensor_parallel_refused", SILENT, {"global_scheme": "fp8", "tensor_parallel": 8}),
+    Seen("tensor_parallel_refused", SILENT, {"global_scheme": "int4_wo_64", "tensor_parallel": 1}, llama(576)),
+    Seen(
+        "tensor_parallel_refused",
+        WARNS,
+        {"global_scheme": "int4_wo_32", "tensor_parallel": 8},
+        words="q_proj has 4 groups of 32",
+    ),
+    Seen("tensor_parallel_refused", WARNS, {"global_scheme": "mxfp4", "tensor_parallel": 8}, words="works is 4"),
+    Seen(
+        "tensor_parallel_refused",
+        WARNS,
+        {"global_scheme": "int4_wo_64", "tensor_parallel": 2},
+        llama(576),
+        words="Only a single",
+    ),
     Seen("gguf_scheme", SILENT, {"global_scheme": "uint4_wo_32", "model_export": "gguf"}),
     Seen("gguf_scheme", SILENT),
     Seen("gguf_scheme", BLOCKS, {"global_scheme": "fp8", "model_export": "gguf"}, words="uint4_wo_32"),
@@ -166,6 +217,109 @@ ALGORITHMS = [
     Seen("algorithm_odd", SILENT, {"global_scheme": "int4_wo_128", "algorithm": "awq"}),
     Seen("algorithm_odd", SILENT, {"algorithm": "smoothquant"}),
     Seen("algorithm_odd", SILENT, {"algorithm": "rotation"}),
+    Seen("algorithm_not_configured", BLOCKS, {"algorithm": "awq"}, qwen3(), KNOWING, words="write the configuration"),
+    Seen("algorithm_not_configured", SILENT, {"algorithm": "awq", **WRITE}, qwen3(), KNOWING),
+    Seen("algorithm_config_written", SILENT, {"algorithm": "awq"}, qwen3(), KNOWING),
+    Seen(
+        "algorithm_config_written", WARNS, {"algorithm": "awq", **WRITE}, qwen3(), KNOWING, words="after that of qwen2"
+    ),
+    Seen("algorithm_config_unused", SILENT, {"algorithm": "awq", **WRITE}, qwen3(), KNOWING),
+    Seen("algorithm_config_unused", WARNS, {"algorithm": "awq", **WRITE}, host=KNOWING, words="its own of awq"),
+    Seen("algorithm_config_unused", WARNS, WRITE, host=KNOWING, words="no algorithm"),
+    *(
+        Seen("algorithm_needs_gpu", BLOCKS, {"global_scheme": name, "algorithm": "autosmoothquant"}, **ON_CPU)
+        for name in ("mxfp4_fp8", "mxfp4_weight_only", "mxfp4_mxfp6_e2m3")
+    ),
+    Seen("algorithm_needs_gpu", SILENT, {"global_scheme": "mxfp6_e2m3", "algorithm": "autosmoothquant"}, **ON_CPU),
+    *(
+        Seen("algorithm_scheme_unsupported", BLOCKS, {"global_scheme": scheme, "algorithm": name}, words="two stages")
+        for scheme in ("nvfp4", "int4_fp8", "fp4_block16_scale_e4m3", "amdfp4_global16")
+        for name in ("awq", "gptq", "gptaq", "qronos", "autosmoothquant")
+    ),
+    *(
+        Seen("algorithm_scheme_unsupported", BLOCKS, {"global_scheme": "mxfp6_e3m2", "algorithm": name}, words="6 bits")
+        for name in ("gptq", "gptaq", "qronos")
+    ),
+    *(
+        Seen("algorithm_scheme_unsupported", SILENT, {"global_scheme": scheme, "algorithm": name})
+        for scheme, name in (
+            ("nvfp4", "smoothquant"),
+            ("nvfp4", "rotation"),
+            ("nvfp4", "twobitscalar"),
+            ("mxfp6_e3m2", "awq"),
+            ("mxfp4", "gptq"),
+            ("amdfp4", "gptq"),
+        )
+    ),
+    Seen(
+        "algorithm_scheme_unsupported",
+        BLOCKS,
+        {"algorithm": "gptq", "layer_quant_config": {"*down_proj": "nvfp4"}},
+        host=KNOWING,
+    ),
+    Seen(  # outside the repeated layers no algorithm looks at it
+        "algorithm_scheme_unsupported",
+        SILENT,
+        {"algorithm": "awq,gptq", "layer_quant_config": {"lm_head": "nvfp4"}, "exclude_layers": ["x"]},
+        host=KNOWING,
+    ),
+    *(
+        Seen(
+            "algorithm_splits_layers",
+            BLOCKS,
+            {"algorithm": name, "exclude_layers": ["lm_head", left]},
+            host=KNOWING,
+            words=words,
+        )
+        for name in ("awq", "autosmoothquant")
+        for left, words in (("*k_proj", "0.self_attn.k_proj"), ("*v_proj", "v_proj"), ("*1.mlp.up_proj", "1.mlp.up"))
+    ),
+    *(
+        Seen("algorithm_splits_layers", SILENT, {"algorithm": name, "exclude_layers": ["lm_head", left]}, host=KNOWING)
+        for name in ("awq", "autosmoothquant")
+        for left in ("*q_proj", "*self_attn*", "*o_proj", "*layers.0.*", "*down_proj")
+    ),
+    Seen("algorithm_splits_layers", SILENT, {"algorithm": "smoothquant", **WITHOUT_KEYS}, host=KNOWING),
+    Seen("algorithm_splits_layers", SILENT, {"algorithm": "gptq", **WITHOUT_KEYS}, host=KNOWING),
+    Seen(
+        "algorithm_splits_layers",
+        BLOCKS,
+        {"global_scheme": "int4_wo_32", "algorithm": "awq", "layer_quant_config": {"*k_proj": "int4_wo_64"}},
+        host=KNOWING,
+        words="same group size",
+    ),
+    Seen(
+        "algorithm_splits_layers",
+        SILENT,
+        {
+            "global_scheme": "int4_wo_32",
+            "algorithm": "autosmoothquant",
+            "layer_quant_config": {"*k_proj": "int4_wo_64"},
+        },
+        host=KNOWING,
+    ),
+    Seen(
+        "algorithm_splits_layers",
+        SILENT,
+        {"global_scheme": "int4_wo_32", "algorithm": "awq", "layer_quant_config": {"*self_attn*": "fp8"}},
+        host=KNOWING,
+    ),
+    *(
+        Seen("rotation_size", SILENT, {"algorithm": "rotation"}, llama(hidden, hidden_size=hidden))
+        for hidden in (64, 96, 576, 5120)
+    ),
+    Seen("rotation_size", SILENT, {"algorithm": "smoothquant"}, llama(100, hidden_size=100)),
+    Seen("rotation_size", BLOCKS, {"algorithm": "rotation"}, llama(100, hidden_size=100), words="100"),
+    Seen("rotation_unties", SILENT, {"algorithm": "rotation"}),
+    Seen("rotation_unties", SILENT, {"algorithm": "awq"}, TIED),
+    Seen("rotation_unties", WARNS, {"algorithm": "rotation"}, TIED, words="lm_head of its own"),
+    Seen("experts_without_tokens", SILENT, {"algorithm": "gptq"}, host=KNOWING),
+    Seen("experts_without_tokens", SILENT, {"algorithm": "gptq", **WRITE}, mixture(), KNOWING),  # attention alone
+    Seen("experts_without_tokens", SILENT, {"algorithm": "awq"}, HUGE, KNOWING),
+    Seen("experts_without_tokens", WARNS, {"algorithm": "gptq"}, HUGE, KNOWING, words="among 256 experts"),
+    Seen("algorithm_order", SILENT, {"algorithm": "rotation,awq,gptq"}),
+    Seen("algorithm_order", WARNS, {"algorithm": "gptq,awq"}, words="awq,gptq"),
+    Seen("algorithm_order", WARNS, {"algorithm": "gptq,qronos"}, words="rounds again"),
 ]
 
 LAYERS = [
@@ -175,23 +329,75 @@ LAYERS = [
     Seen("exclusion_dropped", SILENT),
     Seen("exclusion_dropped", SILENT, {"exclude_layers": ["lm_head", "*o_proj"]}),
     Seen("exclusion_dropped", SILENT, {"exclude_layers": ["*lm_head*"]}),
-    Seen("exclusion_dropped", WARNS, {"exclude_layers": ["*o_proj"]}, words="lm_head would be quantized"),
-    Seen("exclusion_dropped", WARNS, {"exclude_layers": ["lm_head"]}, qwen3_moe(), words="mlp.gate would be quantized"),
+    Seen(
+        "exclusion_dropped",
+        WARNS,
+        {"exclude_layers": ["*o_proj"]},
+        words="now 1 layer of it would be quantized: lm_head",
+    ),
+    Seen(
+        "exclusion_dropped",
+        WARNS,
+        {"exclude_layers": ["lm_head"]},
+        qwen3_moe(),
+        words="now 2 layers of it would be quantized: model.layers.*.mlp.gate",
+    ),
     Seen(
         "exclusion_dropped", WARNS, {"exclude_layers": ["*o_proj"]}, analysis_of("llama", decoder()), words="no longer"
     ),
     Seen("exclusion_matches_nothing", SILENT, {"exclude_layers": ["lm_head", "*o_proj"]}),
     Seen("exclusion_matches_nothing", SILENT, analysis=analysis_of("llama", decoder())),
     Seen("exclusion_matches_nothing", WARNS, {"exclude_layers": ["lm_head", "down_proj"]}, words="*down_proj would"),
+    Seen(
+        "exclusion_matches_nothing",
+        WARNS,
+        {"exclude_layers": ["lm_head", "down_proj"]},
+        qwen3_8b(),
+        words="would match 36 layers",
+    ),
+    Seen("exclusion_matches_nothing", WARNS, {"exclude_layers": ["lm_head", "*K_proj"]}, words="*k_proj* would"),
     Seen("override_matches_nothing", SILENT, {"layer_quant_config": {"*self_attn*": "int8"}}),
     Seen("override_matches_nothing", BLOCKS, {"layer_quant_config": {"*attention*": "int8"}}, words="named like"),
     Seen("override_matches_nothing", BLOCKS, {"layer_quant_config": {"self_attn": "int8"}}, words="*self_attn* would"),
-    Seen("override_matches_nothing", WARNS, {"layer_quant_config": {"*attention*": "int8"}}, llama(**HEADERS)),
+    Seen("override_matches_nothing", BLOCKS, {"layer_quant_config": {"*attention*": "int8"}}, llama(**HEADERS)),
+    Seen(
+        "override_matches_nothing",
+        WARNS,
+        {"layer_quant_config": {"*attention*": "int8"}},
+        llama(targets={"method": "headers", "provisional": True}),
+        words="list of modules",
+    ),
+    Seen(
+        "override_matches_nothing",
+        WARNS,
+        {"layer_quant_config": {"*attention*": "int8"}},
+        llama(modalities=["vision"], **HEADERS),
+    ),
+    Seen("override_matches_nothing", SILENT, {"layer_quant_config": {"*embed_tokens": "int8"}}),
+    Seen("override_reaches_embedding", SILENT, {"layer_quant_config": {"*layers*": "int8"}}),
+    Seen("override_reaches_embedding", SILENT, {"layer_quant_config": {"*": "int8"}, "exclude_layers": ["*embed*"]}),
+    Seen("override_reaches_embedding", WARNS, {"layer_quant_config": {"*": "int8"}}, words="model.embed_tokens"),
+    Seen("override_reaches_embedding", WARNS, {"layer_quant_config": {"model.*": "int8"}}),
     Seen("override_matches_nothing", SILENT, {"layer_quant_config": {"*x*": "int8"}}, analysis_of("llama", [])),
     Seen("override_excluded", SILENT, {"layer_quant_config": {"*self_attn*": "int8"}}),
-    Seen("override_excluded", WARNS, {"layer_quant_config": {"lm_head": "int8"}}, words="lm_head is excluded"),
+    Seen("override_excluded", WARNS, {"layer_quant_config": {"lm_head": "int8"}}, words="all layers"),
+    Seen(
+        "override_excluded",
+        WARNS,
+        {"exclude_layers": ["lm_head", "*layers.[0-8].*"], "layer_quant_config": {"*down_proj": "int8"}},
+        qwen3_8b(),
+        words="9 of the 36 layers",
+    ),
     Seen("override_overlap", SILENT, {"layer_quant_config": {"*self_attn*": "int8", "*mlp*": "ptpc_fp8"}}),
     Seen("override_overlap", SILENT, {"layer_quant_config": {"*mlp*": "int8", "*down_proj": "int8"}}),
+    Seen("override_overlap", SILENT, {"layer_quant_config": {"*layers.0.*": "int8", "*layers.1.*": "ptpc_fp8"}}),
+    Seen(
+        "override_overlap",
+        WARNS,
+        {"layer_quant_config": {"*layers.1?.*": "int8", "*down_proj": "ptpc_fp8"}},
+        qwen3_8b(),
+        words="both match 10 layers",
+    ),
     Seen(
         "override_overlap",
         WARNS,
@@ -211,6 +417,56 @@ KV_CACHE = [
     Seen("kv_options_without_scheme", SILENT, {"kv_cache_scheme": "fp8", "min_kv_scale": 0.1}),
     Seen("kv_options_without_scheme", WARNS, {"min_kv_scale": 0.1}),
     Seen("kv_options_without_scheme", WARNS, {"kv_cache_post_rope": True}),
+    *(
+        Seen(
+            "kv_layers_share_scheme", SILENT, {"kv_cache_scheme": "fp8", "layer_quant_config": {pattern: "int4_wo_32"}}
+        )
+        for pattern in ("*k_proj", "*self_attn*", "*attn*", "*", "*mlp*", "*layers.0.mlp*")
+    ),
+    Seen("kv_layers_share_scheme", SILENT, {"layer_quant_config": {"*layers.0.*": "int4_wo_32"}}),
+    Seen("kv_layers_share_scheme", SILENT, {"kv_cache_scheme": "fp8", "exclude_layers": ["lm_head", "*k_proj"]}),
+    Seen("kv_layers_share_scheme", SILENT, {"kv_cache_scheme": "fp8", "exclude_layers": ["lm_head", "*self_attn*"]}),
+    Seen(
+        "kv_layers_share_scheme",
+        WARNS,
+        {"kv_cache_scheme": "fp8", "layer_quant_config": {"*layers.0.*": "int4_wo_32"}},
+        words="all 2 layers of *k_proj alike, as fp8; 1 layer was to get int4_wo_32",
+    ),
+    Seen(
+        "kv_layers_share_scheme",
+        WARNS,
+        {"kv_cache_scheme": "fp8", "layer_quant_config": {"model.layers.5.self_attn.k_proj": "int4_wo_32"}},
+        qwen3_8b(),
+        words="as int4_wo_32; 35 layers were to get fp8",
+    ),
+    Seen(
+        "kv_layers_share_scheme",
+        WARNS,
+        {"kv_cache_scheme": "fp8", "exclude_layers": ["lm_head", "model.layers.0.self_attn.v_proj"]},
+        qwen3_8b(),
+        words="as excluded; 35 layers were to get fp8",
+    ),
+    Seen("unknown_attention_scheme", SILENT),
+    Seen("unknown_attention_scheme", SILENT, {"attention_dtype": "fp8"}),
+    Seen("unknown_attention_scheme", BLOCKS, {"attention_dtype": "int8"}, words="It has fp8."),
+    Seen("attention_partly", SILENT, {"attention_dtype": "fp8"}),
+    Seen("attention_partly", SILENT, {"layer_quant_config": {"*self_attn*": "int4_wo_32"}}),
+    Seen("attention_partly", SILENT, {"attention_dtype": "fp8", "layer_quant_config": {"*q_proj": "int4_wo_32"}}),
+    Seen(
+        "attention_partly",
+        WARNS,
+        {"attention_dtype": "fp8", "layer_quant_config": {"*self_attn*": "int4_wo_32"}},
+        words="in 2 of the 2 layers of *q_proj",
+    ),
+    Seen(
+        "attention_partly",
+        WARNS,
+        {"attention_dtype": "fp8", "layer_quant_config": {"model.layers.1.self_attn.q_proj": "int4_wo_32"}},
+        words="1 of the 2 layers",
+    ),
+    Seen("attention_partly", WARNS, {"attention_dtype": "fp8", "exclude_layers": ["lm_head", "*layers.0.*"]}),
+    Seen("attention_layers_missing", SILENT, {"attention_dtype": "fp8"}),
+    Seen("attention_layers_missing", WARNS, {"attention_dtype": "fp8"}, catalogue=NO_KV),
     Seen("kv_scales_ignored", SILENT),
     Seen("kv_scales_ignored", INFORMS, {"kv_cache_scheme": "fp8"}),
 ]
@@ -226,6 +482,31 @@ CALIBRATION = [
     Seen("dataset_not_here", BLOCKS, host=but(MI300X, datasets=[]), words="It holds none."),
     Seen("dataset_is_file", SILENT, {"calibration": {"dataset": "calibration.txt"}}),
     Seen("dataset_is_file", BLOCKS, {"calibration": {"dataset": "calibration.txt"}, "entry_point": "quantize_quark"}),
+    Seen("calibration_huge", SILENT),
+    Seen("calibration_huge", SILENT, {"calibration": {"num_calib_data": 2048, "seq_len": 4096}}),
+    Seen("calibration_huge", WARNS, {"calibration": {"num_calib_data": 999_999}}, words="511,999,488 tokens"),
+    Seen("calibration_huge", WARNS, {"calibration": {"num_calib_data": 999_999}}, qwen3_8b(), words="very least"),
+    Seen(
+        "calibration_huge",
+        WARNS,
+        {"calibration": {"num_calib_data": 999_999, "seq_len": 131_072}},
+        qwen3_8b(),
+        **ON_CPU,
+        words="7 years",
+    ),
+    Seen("calibration_huge", WARNS, {"calibration": {"num_calib_data": 1024, "batch_size": 1024}}, words="One batch"),
+    Seen("calibration_small", SILENT, {"algorithm": "gptq"}),
+    Seen("calibration_small", SILENT, {"calibration": {"num_calib_data": 1, "seq_len": 8}}),
+    Seen(
+        "calibration_small",
+        WARNS,
+        {"algorithm": "gptq", "calibration": {"num_calib_data": 4}},
+        llama(4096),
+        words="4,096 inputs",
+    ),
+    Seen("seq_len_beyond_model", SILENT),
+    Seen("seq_len_beyond_model", SILENT, {"calibration": {"seq_len": 2048}}, llama(max_positions=2048)),
+    Seen("seq_len_beyond_model", WARNS, {"calibration": {"seq_len": 2049}}, llama(max_positions=2048), words="2,048"),
     Seen("batch_too_large", SILENT, {"calibration": {"batch_size": 128}}),
     Seen("batch_too_large", BLOCKS, {"calibration": {"batch_size": 129}}),
     Seen("batch_too_large", SILENT, {"calibration": {"batch_size": 129}, "entry_point": "own"}),
@@ -267,19 +548,70 @@ HOST = [
     Seen("device_unknown", BLOCKS, after={"device": "cuda"}, host=CPU, words="this host has none"),
     Seen("entry_point_missing", SILENT),
     Seen("entry_point_missing", BLOCKS, {"entry_point": "quantize_quark"}, **ON_CPU, words="Usable here: own."),
-    Seen("export_not_supported", SILENT, {"model_export": "onnx"}),
-    Seen("export_not_supported", BLOCKS, {"model_export": "onnx"}, **ON_CPU),
-    Seen("cli_limits", SILENT),
-    Seen("cli_limits", WARNS, {"entry_point": "quark_cli"}, host=but(MI300X, offline=False), words="not tried"),
-    Seen("cli_limits", BLOCKS, {"entry_point": "quark_cli"}, words="only from the hub"),
+    Seen("flag_not_offered", SILENT),
+    Seen("flag_not_offered", SILENT, {"model_export": "onnx", "data_type": "float16", "tasks": "arc"}),
     Seen(
-        "cli_limits",
-        BLOCKS,
-        {"entry_point": "quark_cli", "kv_cache_scheme": "fp8", "kv_cache_post_rope": True},
-        host=but(MI300X, offline=False),
-        words="kv_cache_post_rope",
+        "flag_not_offered", BLOCKS, {"model_export": "onnx"}, **ON_CPU, words="quantize_quark (not found on this host"
     ),
+    Seen("flag_not_offered", SILENT, {"kv_cache_scheme": "fp8", "min_kv_scale": 0.1, "entry_point": "own"}),
+    Seen("flag_not_offered", SILENT, {"min_kv_scale": 0.1, "entry_point": "quark_cli"}),
+    *(
+        Seen("flag_not_offered", BLOCKS, {**asked, "entry_point": entry_point}, host=host, words=words)
+        for entry_point, asked, host, words in (
+            ("quark_cli", {"kv_cache_scheme": "fp8", "kv_cache_post_rope": True}, ONLINE, "kv_cache_post_rope"),
+            ("quark_cli", {"kv_cache_scheme": "fp8", "min_kv_scale": 0.1}, ONLINE, "Take quantize_quark or own,"),
+            ("quark_cli", {"multi_gpu": "auto"}, ONLINE, "quark_cli has no flag for multi_gpu (--multi_gpu)."),
+            ("quark_cli", {"data_type": "float16"}, ONLINE, "--data_type"),
+            ("quark_cli", {"evaluation_dataset": "wikitext_gpt_oss_20b"}, ONLINE, "Take quantize_quark,"),
+            ("quantize_quark", {"evaluation_dataset": "c4"}, MI300X, "No entry point can do that"),
+            ("quantize_quark", {"template_file": "/models/t.json"}, MI300X, "Take quark_cli (not found on this host),"),
+            ("quantize_quark", {"attention_dtype": "int8"}, MI300X, "takes only fp8 for attention_dtype"),
+            ("own", {"attention_dtype": "fp8"}, MI300X, "Take quantize_quark,"),
+            ("own", {"file2file_quantization": True}, MI300X, "--file2file_quantization"),
+            ("own", {"num_eval_data": 8, "evaluation_intent": "full"}, MI300X, "--num_eval_data"),
+            ("own", {"tasks": "arc"}, ONLINE, "--tasks"),
+            ("own", {"model_export": "gguf"}, MI300X, "own takes only hf_format for model_export (--model_export)"),
+            ("site", {"data_type": "float16"}, MI300X, "Take quantize_quark or own,"),
+            ("site", {"trust_remote_code": True}, MI300X, "--trust_remote_code"),
+        )
+    ),
+    Seen("flag_not_offered", BLOCKS, {"entry_point": "quark_cli"}, HUB, ONLINE, words="or download the model"),
+    Seen("flag_not_offered", SILENT, {"entry_point": "own"}, HUB, ONLINE),
+    Seen("cli_limits", SILENT),
+    Seen("cli_limits", WARNS, {"entry_point": "quark_cli"}, host=ONLINE, words="not tried"),
+    Seen("cli_limits", BLOCKS, {"entry_point": "quark_cli"}, words="only from the hub"),
     Seen("cli_limits", BLOCKS, {"entry_point": "quark_cli"}, **ON_CPU, words="without a GPU"),
+    Seen("site_may_run_code", SILENT, {"entry_point": "site"}),
+    Seen("site_may_run_code", SILENT, analysis=llama(**CODE)),
+    Seen("site_may_run_code", BLOCKS, {"entry_point": "site"}, llama(**CODE), words="modeling.Own"),
+    Seen("several_gpus", SILENT, {"multi_gpu": "auto"}, host=but(MI300X, gpus_per_run=4)),
+    Seen("several_gpus", WARNS, {"multi_gpu": "auto"}, words="one GPU"),
+    Seen("several_gpus", SILENT, {"multi_device": True}),
+    Seen("several_gpus", BLOCKS, {"multi_device": True, "algorithm": "smoothquant"}, words="smoothquant"),
+    Seen("several_gpus", BLOCKS, {"multi_gpu": "auto"}, **ON_CPU, words="multi_gpu needs a GPU"),
+    Seen("file2file_limits", SILENT),
+    Seen("file2file_limits", SILENT, {"global_scheme": "mxfp4", "file2file_quantization": True}),
+    Seen("file2file_limits", SILENT, {"global_scheme": "ptpc_fp8", "file2file_quantization": True}),
+    Seen("file2file_limits", BLOCKS, {"file2file_quantization": True}, words="fp8 has activation scales"),
+    *(
+        Seen("file2file_limits", severity, {"global_scheme": "mxfp4", "file2file_quantization": True, **asked}, **where)
+        for severity, asked, where in (
+            (BLOCKS, {"kv_cache_scheme": "fp8"}, {"words": "KV cache"}),
+            (BLOCKS, {"algorithm": "awq"}, {"words": "awq needs the model"}),
+            (BLOCKS, {"attention_dtype": "fp8"}, {"words": "attention scales"}),
+            (BLOCKS, {"model_export": "onnx"}, {"words": "only hf_format"}),
+            (BLOCKS, {}, {**ON_CPU, "words": "only on a GPU"}),
+            (WARNS, {"evaluation_intent": "smoke"}, {"words": "Nothing is measured"}),
+        )
+    ),
+    Seen("evaluation_option_unused", SILENT, {"tasks": "arc"}),
+    Seen("evaluation_option_unused", WARNS, {"tasks": "arc", "evaluation_intent": "none"}, words="tasks has no effect"),
+    Seen("evaluation_option_unused", WARNS, {"num_eval_data": 8, "evaluation_intent": "none"}),
+    Seen("tasks_need_hub", SILENT, {"tasks": "arc"}, host=ONLINE),
+    Seen("tasks_need_hub", SILENT, {"tasks": "arc", "evaluation_intent": "none"}),
+    Seen("tasks_need_hub", BLOCKS, {"tasks": "arc"}),
+    Seen("template_file_path", SILENT, {"template_file": "/models/t.json"}),
+    Seen("template_file_path", BLOCKS, {"template_file": "t.json"}, words="whole path"),
     Seen("disk_too_small", SILENT),
     Seen("disk_too_small", SILENT, host=but(MI300X, disk_free_bytes=None)),
     Seen("disk_too_small", BLOCKS, host=but(MI300X, disk_free_bytes=10**6), words="1.4 MB"),
@@ -289,7 +621,58 @@ HOST = [
     ),
 ]
 
-TABLE = [*MODEL, *SCHEMES, *ALGORITHMS, *LAYERS, *KV_CACHE, *CALIBRATION, *HOST]
+GPU_80 = but(MI300X, gpu_memory=(80 * 10**9,), gpu_free=(80 * 10**9,))
+GPU_24 = but(MI300X, gpu_memory=(24 * 10**9,), gpu_free=(24 * 10**9,))
+GPU_12 = but(MI300X, gpu_memory=(12 * 10**9,) * 2, gpu_free=(12 * 10**9,) * 2)
+RAM_64 = but(CPU, host_memory_bytes=64 * 10**9, host_memory_free_bytes=60 * 10**9)
+LONG: dict[str, Any] = {"calibration": {"num_calib_data": 4096, "seq_len": 4096}, "algorithm": "gptq"}
+MEMORY = [
+    Seen("gpu_memory_short", SILENT, analysis=qwen3_8b(), host=GPU_80),
+    Seen("gpu_memory_short", SILENT, analysis=qwen3_8b(), host=MI300X),
+    Seen("gpu_memory_short", SILENT, analysis=qwen3_8b(), host=CPU, catalogue=recorded()),
+    Seen("gpu_memory_short", WARNS, analysis=qwen3_8b(), host=GPU_24, words="35.3 GB"),
+    Seen("gpu_memory_short", WARNS, {"global_scheme": "ptpc_fp8"}, qwen3_8b(), GPU_24, words="file2file"),
+    Seen("gpu_memory_short", WARNS, LONG, qwen3_8b(), GPU_80, words="fewer or shorter samples"),
+    Seen("gpu_memory_short", WARNS, analysis=qwen3_8b(), host=but(GPU_80, gpu_free=(9**9,)), words="let it end"),
+    Seen("gpu_memory_short", BLOCKS, analysis=qwen3_8b(), host=GPU_12, words="12.0 GB"),
+    Seen("gpu_memory_short", BLOCKS, analysis=qwen3_8b(), host=but(GPU_12, gpus_per_run=2), words="multi_gpu"),
+    Seen(
+        "gpu_memory_short",
+        WARNS,
+        {"multi_gpu": "auto", "entry_point": "own"},
+        qwen3_8b(),
+        but(GPU_12, gpus_per_run=2),
+        words="24.0 GB are there",
+    ),
+    Seen("host_memory_short", SILENT, analysis=qwen3_8b(), host=RAM_64, catalogue=recorded()),
+    Seen("host_memory_short", SILENT, analysis=qwen3_8b(), **ON_CPU),
+    Seen(
+        "host_memory_short",
+        WARNS,
+        analysis=qwen3_8b(),
+        host=but(RAM_64, host_memory_bytes=24 * 10**9),
+        catalogue=recorded(),
+        words="24.0 GB are there",
+    ),
+    Seen(
+        "host_memory_short",
+        WARNS,
+        analysis=qwen3_8b(),
+        host=but(RAM_64, host_memory_free_bytes=8 * 10**9),
+        catalogue=recorded(),
+        words="8.0 GB were available",
+    ),
+    Seen(
+        "host_memory_short",
+        BLOCKS,
+        analysis=qwen3_8b(),
+        host=but(RAM_64, host_memory_bytes=16 * 10**9),
+        catalogue=recorded(),
+        words="16.4 GB",
+    ),
+]
+
+TABLE = [*MODEL, *SCHEMES, *ALGORITHMS, *LAYERS, *KV_CACHE, *CALIBRATION, *MEMORY, *HOST]
 
 
 @pytest.mark.parametrize("seen", TABLE, ids=[f"{i}-{s.code}-{s.severity or 'silent'}" for i, s in enumerate(TABLE)])

@@ -69,6 +69,10 @@ def test_what_is_taken(value: str) -> None:
         {"layer_quant_config": {"x": "-fp8"}},
         {"calibration": {"dataset": "--device"}},
         {"min_kv_scale": float("inf")},
+        {"attention_dtype": "-fp8"},
+        {"evaluation_dataset": "--device"},
+        {"tasks": "arc\u200b"},
+        {"template_file": "-t.json"},
     ],
 )
 def test_every_field_is_looked_at(choices: dict[str, Any]) -> None:

@@ -9,7 +9,10 @@ from typing import Any
 
 import pytest
 
+from runner.host.interpreter_facts import read_algorithm_configs, read_catalogue
 from tests.fixtures_folder import fixture
+from tests.runner.planning.algorithms import configs
+from tests.runner.planning.catalogue import recorded
 from tests.runner.ptq.scripts import loads_before_it_ends, needs_engine, run_script
 
 pytestmark = [pytest.mark.quark, needs_engine]
@@ -44,6 +47,17 @@ def test_every_family_as_recorded(catalogue: dict[str, Any]) -> None:
         assert template["algorithms"] == [name for name in catalogue["algorithms"] if row[name] == "Y"], model_type
         assert template["exclude_defaults"] == row["exclude_defaults"].split(), model_type
         assert set(catalogue["algorithm_configs"][model_type]) == set(template["algorithms"])
+
+
+def test_all_that_the_installed_engine_offers_is_what_was_recorded_of_it(catalogue: dict[str, Any]) -> None:
+    """28 schemes, 9 algorithms and 51 families, each scheme with its words, and every configuration of an algorithm."""
+    found = read_catalogue(catalogue, recorded().versions)
+    assert found.schemes == recorded().schemes
+    assert found.algorithms == recorded().algorithms
+    assert found.templates == recorded().templates
+    assert found.kv_cache_schemes == recorded().kv_cache_schemes
+    assert found.described_algorithms.keys() == set(found.algorithms)
+    assert read_algorithm_configs(catalogue) == configs()
 
 
 def test_a_scheme_is_told_tensor_by_tensor(catalogue: dict[str, Any]) -> None:

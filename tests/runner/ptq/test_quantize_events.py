@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sys
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -50,6 +52,23 @@ def test_progress_is_told_at_once_then_once_a_second_and_at_the_end(
         events.progress(done, 6)
     told = [event["done"] for event in events_of(capsys.readouterr().out) if event["ptq"] == "progress"]
     assert told == [1, 4, 6]
+
+
+def test_memory_of_the_gpus_is_told_also_of_a_run_that_fails(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    peaks = [70, 30]
+    gpus = SimpleNamespace(is_available=lambda: True, device_count=lambda: 2, max_memory_allocated=peaks.__getitem__)
+    backends = SimpleNamespace(mkldnn=SimpleNamespace(is_available=lambda: False))
+    torch = SimpleNamespace(cuda=gpus, backends=backends, manual_seed=lambda _: None)
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    monkeypatch.setattr(quantize, "check_files", lambda _: None)
+    monkeypatch.setattr(quantize, "work", lambda *_: (_ for _ in ()).throw(MemoryError("HIP out of memory")))
+    arguments = ["--model_dir", str(tmp_path), "--output_dir", "out", "--quant_scheme", "fp8", "--device", "cuda"]
+    assert quantize.main(arguments) == 1
+    told = events_of(capsys.readouterr().out)
+    assert [event["ptq"] for event in told] == ["phase", "memory", "error"]
+    assert told[1]["gpu_peak_bytes"] == 100
 
 
 def test_a_number_that_json_does_not_have_cannot_slip_in() -> None:

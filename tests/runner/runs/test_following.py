@@ -66,10 +66,21 @@ ANYTHING = st.recursive(
     max_leaves=6,
 )
 EVENTS = st.fixed_dictionaries(
-    {"ptq": ANYTHING | st.sampled_from(["phase", "progress", "perplexity", "done"])},
+    {"ptq": ANYTHING | st.sampled_from(["phase", "progress", "perplexity", "memory", "done"])},
     optional={
         key: ANYTHING | st.sampled_from([str(phase) for phase in Phase] + ["original", "quantized"])
-        for key in ("phase", "done", "total", "rate", "seconds_left", "of", "value", "dataset", "tokens")
+        for key in (
+            "phase",
+            "done",
+            "total",
+            "rate",
+            "seconds_left",
+            "of",
+            "value",
+            "dataset",
+            "tokens",
+            "gpu_peak_bytes",
+        )
     },
 ).map(lambda event: json.dumps(event).encode())
 LINES = st.one_of(
@@ -103,7 +114,8 @@ def test_nothing_in_a_log_raises(lines: list[bytes]) -> None:
         progress = follower.read_to_end(succeeded=True)
     assert progress.percent == 100
     assert json.loads(progress.model_dump_json())
-    assert follower.evaluated_tokens is None or 0 <= follower.evaluated_tokens < 2**53
+    for count in (follower.evaluated_tokens, follower.gpu_memory_bytes):
+        assert count is None or 0 <= count < 2**53
 
 
 @pytest.mark.parametrize(
@@ -114,6 +126,14 @@ def test_evaluated_tokens_are_a_count(tmp_path: Path, tokens: str, kept: int | N
     follower = LogFollower(tmp_path / "log")
     follower.read_on()
     assert follower.evaluated_tokens == kept
+
+
+@pytest.mark.parametrize(("told", "kept"), [("80000000000", 80 * 10**9), ("0", 0), ("-1", None), ("null", None)])
+def test_memory_of_the_gpus_is_a_count(tmp_path: Path, told: str, kept: int | None) -> None:
+    (tmp_path / "log").write_text('{"ptq": "memory", "gpu_peak_bytes": ' + told + "}\n")
+    follower = LogFollower(tmp_path / "log")
+    follower.read_on()
+    assert follower.gpu_memory_bytes == kept
 
 
 def with_hole(log: Path, hole: int, behind: bytes) -> None:

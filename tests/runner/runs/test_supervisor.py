@@ -50,6 +50,36 @@ def test_the_exit_status_is_the_commands_own(host: Host, code: str, expected: in
     assert host.started[0].wait() == 0
 
 
+HOLDS_MEMORY = """
+import time
+held = bytearray(30 << 20)
+held[::4096] = b"x" * len(held[::4096])
+ends = time.monotonic() + 5
+while time.monotonic() < ends:
+    select.select([], [], [], 0.1)
+"""
+FOUR_OF_THEM = python("pids = [os.fork(), os.fork()]\n" + HOLDS_MEMORY + "if pids[0]: os.wait()\nif pids[1]: os.wait()")
+
+
+def test_memory_is_told_of_the_largest_process_and_of_all_together(host: Host) -> None:
+    """Two forks make four processes of 30 MiB each."""
+    told = exit_of(host.run(FOUR_OF_THEM)).exit
+    assert 30 << 20 < told.max_rss_bytes < 60 << 20
+    assert 120 << 20 < told.tree_rss_bytes < 240 << 20
+    assert told.peak_memory_bytes == told.tree_rss_bytes
+
+
+def test_an_outcome_of_an_older_supervisor_is_read(host: Host) -> None:
+    folder = host.folder(python("sys.exit(0)"))
+    host.start(folder)
+    told = exit_of(folder).exit
+    older = {name: value for name, value in written(folder, "exit.json").items() if name != "tree_rss_bytes"}
+    folder.write("exit.json", json.dumps(older).encode())
+    again = exit_of(folder).exit
+    assert again.tree_rss_bytes == 0
+    assert again.peak_memory_bytes == told.max_rss_bytes
+
+
 def test_who_is_running_is_recorded(host: Host) -> None:
     folder = host.run(WAIT_FOR_EVER)
     host.ready(folder)

@@ -15,7 +15,7 @@ from runner.service.program import Program
 from schemas.artifacts.manifest import RunManifest
 from tests import samples
 
-_CHECKED = (Words, FilePath, RunName, click.Choice, click.IntRange)
+_CHECKED = (Words, FilePath, RunName, click.Choice, click.IntRange, click.FloatRange)
 _BIG = "[" * 100_000
 
 

@@ -14,12 +14,12 @@ _SAMPLES = PhraseBook(
     *("calibration sample count", "calibration sequences", "calibration examples", "calibration", "calib", "calibrate"),
 )
 _COUNTED = PhraseBook(
-    *("samples", "calibration samples", "calib samples", "calibration examples", "calibration sequences"),
+    *("samples", "sample", "calibration samples", "calib samples", "calibration examples", "calibration sequences"),
     *("samples for calibration", "samples of calibration data", "calibration data", "calibration"),
 )
 _SEQ_LEN = PhraseBook(
     *("seq_len", "seq len", "seqlen", "seq length", "seq_length", "sequence length", "sequence_length", "sequence len"),
-    *("sample length", "calibration length"),
+    *("sample length", "calibration length", "length"),
 )
 _TOKENS = PhraseBook("tokens", "tokens each", "tokens per sample", "token samples", "token sequences")
 _BATCH = PhraseBook("batch size", "batch_size", "batchsize", "batch", "bs")
@@ -27,6 +27,7 @@ _DATASET = PhraseBook("dataset", "data set", "calibration dataset", "calib datas
 _FROM = PhraseBook("on", "from", "with", "of", "using")
 _USES = frozenset({"on", "from", "with", "of", "using"})
 _OF = PhraseBook("of", "from", "with")
+_ON = PhraseBook("on")
 _CALIBRATE_ON = PhraseBook("calibrate on", "calibrate with", "calibrate using", "calibration on", "calibration with")
 _DATA_WORD = PhraseBook(
     *("dataset", "data set", "data", "for calibration", "for calibrating", "for the calibration", "to calibrate"),
@@ -98,6 +99,7 @@ def _samples(cursor: Cursor, gathered: Gathered) -> bool:
     """ "calibration 256", "increase calibration to 256", "calibrate with 256 samples"."""
     if not cursor.takes(_SAMPLES):
         return False
+    cursor.takes(_ON)
     count = _new_value(cursor)
     if count is None:
         count = values.count(cursor)

@@ -1,4 +1,4 @@
-"""Evaluation, export, entry point and remote code."""
+"""Export, entry point and remote code."""
 
 from __future__ import annotations
 
@@ -7,25 +7,17 @@ from bot.conversation.words.cursor import Cursor
 from bot.conversation.words.gathered import Gathered
 from bot.conversation.words.phrases import PhraseBook
 
-_EVALUATION = PhraseBook(
-    *("evaluation intent", "evaluation_intent", "evaluation", "evaluations", "eval", "evaluate"),
-)
-_LEVELS = {
-    "none": "none",
-    "off": "none",
-    "null": "none",
-    "smoke": "smoke",
-    "quick": "smoke",
-    "full": "full",
-    "complete": "full",
-}
-_LEVEL = PhraseBook(*_LEVELS)
-_ADJECTIVE = PhraseBook("smoke", "quick", "full", "complete")
-_SKIP_FLAG = PhraseBook("skip_evaluation")
-_ON_WHAT = PhraseBook("on", "with", "over")
-
 _EXPORT = PhraseBook(
-    "export", "exported", "export it", "model export", "model_export", "export format", "output format"
+    "save as",
+    "save it as",
+    "saved as",
+    "export",
+    "exported",
+    "export it",
+    "model export",
+    "model_export",
+    "export format",
+    "output format",
 )
 _EXPORT_TO = PhraseBook("as", "to", "in", "for", "=", ":", "is")
 _FORMATS = {
@@ -48,6 +40,30 @@ _ENTRY_POINTS = {
     "our own script": "own",
     "the own script": "own",
     "your own script": "own",
+    "your script": "own",
+    "the runners script": "own",
+    "the runners own script": "own",
+    "runners own script": "own",
+    "its own script": "own",
+    "site": "site",
+    "site script": "site",
+    "the site script": "site",
+    "sites script": "site",
+    "the sites script": "site",
+    "sites own script": "site",
+    "the sites own script": "site",
+    "standalone script of the site": "site",
+    "the standalone script of the site": "site",
+    "our sites script": "site",
+    "our sites own script": "site",
+    "our site script": "site",
+    "standalone script": "site",
+    "the standalone script": "site",
+    "our standalone script": "site",
+    "the sites standalone script": "site",
+    "script of the site": "site",
+    "the script of the site": "site",
+    "script of our site": "site",
     "quark_cli": "quark_cli",
     "quark cli": "quark_cli",
     "quantize_quark": "quantize_quark",
@@ -55,40 +71,27 @@ _ENTRY_POINTS = {
     "auto": "auto",
 }
 _ENTRY_POINT_NAME = PhraseBook(*_ENTRY_POINTS)
-_ENTRY_POINT_ALONE = PhraseBook(*(name for name in _ENTRY_POINTS if name not in ("own", "auto")))
+_ENTRY_POINT_ALONE = PhraseBook(*(name for name in _ENTRY_POINTS if name not in ("own", "auto", "site")))
 
 _DISTRUSTS = PhraseBook(
     *(f"{no} trust {code}" for no in ("do not", "dont", "never", "no") for code in ("remote code", "the remote code")),
     *(f"{no} allow remote code" for no in ("do not", "dont", "never")),
     *("do not trust_remote_code", "dont trust_remote_code", "no_trust_remote_code", "no trust_remote_code"),
+    *(
+        f"{no} {trust} the models {code}"
+        for no in ("do not", "dont", "never")
+        for trust in ("trust", "allow", "run")
+        for code in ("code", "own code")
+    ),
     *("disallow remote code", "forbid remote code", "distrust remote code"),
 )
 _TRUSTS = PhraseBook(
     *("trust remote code", "trust_remote_code", "trust the remote code", "trusting remote code"),
+    *("trust the models code", "trust the models own code", "trust its code", "allow the models code"),
+    *("allow the models own code", "run the models own code", "allow its code"),
     *("allow remote code", "enable remote code", "with remote code", "allow the remote code"),
 )
 _ASSIGNS = PhraseBook("=", ":", "to", "is")
-
-
-def evaluation(cursor: Cursor, gathered: Gathered) -> bool:
-    """ "full evaluation", "evaluation none"."""
-    if cursor.takes(_SKIP_FLAG):
-        return gathered.choose("evaluation_intent", "none")
-    level = cursor.reads(_ADJECTIVE)
-    if not cursor.takes(_EVALUATION):
-        return False
-    if not level:
-        cursor.equals()
-        level = cursor.reads(_LEVEL)
-    if not level:
-        return False
-    # On which data a model is evaluated is not for people to choose, and is no calibration data.
-    return not cursor.sees(_ON_WHAT) and gathered.choose("evaluation_intent", _LEVELS[level])
-
-
-def takes_evaluation(cursor: Cursor) -> bool:
-    """Read the word for it."""
-    return cursor.takes(_EVALUATION)
 
 
 def export(cursor: Cursor, gathered: Gathered) -> bool:
@@ -121,6 +124,7 @@ def entry_point(cursor: Cursor, gathered: Gathered) -> bool:
     if named:
         cursor.equals()
     name = cursor.reads(_ENTRY_POINT_NAME if named else _ENTRY_POINT_ALONE)
+    cursor.takes(_ENTRY_POINT)
     return bool(name) and gathered.choose("entry_point", _ENTRY_POINTS[name])
 
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from pydantic import JsonValue
 
-from bot.conversation.words import patterns, values
+from bot.conversation.words import layer_numbers, patterns, values
 from bot.conversation.words.cursor import Cursor
 from bot.conversation.words.gathered import Gathered
 from bot.conversation.words.phrases import PhraseBook
 
 _EXCLUDE = PhraseBook(
-    "exclude", "excluding", "exclude_layers", "exclude layers", "excluded layers", "exclusions", "except"
+    *("exclude", "exclude_layers", "exclude layers", "excluded layers", "exclusions", "change the exclusions")
 )
-_ONLY = PhraseBook("only", "just", "for", "layers")
+_ONLY = PhraseBook("only", "just", "for", "layers", "all", "all of", "every")
 _NOTHING = PhraseBook("nothing", "none", "no layers", "no layer", "nothing at all")
 _DEFAULT = PhraseBook("default", "defaults", "the default", "the defaults")
 _DEFAULT_EXCLUSIONS = PhraseBook(
@@ -21,9 +21,11 @@ _DEFAULT_EXCLUSIONS = PhraseBook(
 _FROM_QUANTIZATION = PhraseBook("from quantization", "from being quantized")
 
 _OVERRIDE = PhraseBook(
-    *("quantize", "quantise", "keep", "put", "override", "layer_quant_config", "layer_quant_scheme"),
+    *("quantize", "quantise", "keep", "leave", "put", "override", "layer_quant_config", "layer_quant_scheme"),
     *("layer quant config", "layer quant scheme", "layer override", "layer scheme"),
 )
+_KEEPS = frozenset({"keep", "leave"})
+_ONE_BY_ONE = "Say it one by one, as in: keep layer 0 in full precision, and attention in fp8."
 _QUANTIZES = frozenset({"quantize", "quantise"})
 _LAYERS_WORD = PhraseBook("layers", "layer", "blocks", "modules")
 _WITH = PhraseBook("with", "to", "at", "as", "in", "using", "by", "=", ":")
@@ -34,43 +36,61 @@ _OVERRIDES = PhraseBook(
 )
 _EXCLUSIONS = PhraseBook("exclusions", "excluded layers", "exclude layers", "exclude_layers", "exclusion")
 _NONE = PhraseBook("none", "null", "off")
+_OVERRIDES_OF = PhraseBook(
+    *(
+        f"{what} {of}"
+        for what in ("override", "overrides", "layer override", "own scheme")
+        for of in ("for", "of", "on")
+    ),
+    *(f"{what} {of}" for what in ("scheme of its own", "scheme of their own") for of in ("for", "on")),
+)
+_TOO = PhraseBook("too", "as well", "also", "in addition", "additionally")
 
 
 def exclusions(cursor: Cursor, gathered: Gathered) -> bool:
-    """ "exclude lm_head and *mlp.gate*", "exclude nothing". They replace the engine's defaults."""
+    """ "exclude lm_head and *mlp.gate*", "exclude nothing". They replace what is excluded by then; with "also" or "too"
+    they are added to it."""
     if cursor.takes(_DEFAULT_EXCLUSIONS):
         return gathered.choose("exclude_layers", None)
-    # "Also exclude ..." adds to a list that is not seen here.
-    if cursor.adds or not cursor.takes(_EXCLUDE):
+    adds = cursor.adds
+    if not cursor.takes(_EXCLUDE):
         return False
+    adds = cursor.takes(_TOO) or adds
     cursor.equals()
     cursor.skips(_ONLY)
-    if cursor.takes(_NOTHING):
+    if cursor.before == "layers" and cursor.key[:1].isdigit():
+        cursor.at -= 1  # "exclude layers 0 and 1": the word belongs to the numbers
+    if not adds and cursor.takes(_NOTHING):
         return gathered.choose("exclude_layers", [])
-    if cursor.takes(_DEFAULT):
+    if not adds and cursor.takes(_DEFAULT):
         return gathered.choose("exclude_layers", None)
     found: list[JsonValue] = [*patterns.several(cursor)]
-    if not found or _scheme_follows(cursor):
+    if not found or scheme_follows(cursor):
         return False
     cursor.takes(_LAYERS_WORD)
     cursor.takes(_FROM_QUANTIZATION)
+    if cursor.takes(_TOO) or adds:
+        return gathered.exclude(map(str, found))
     return gathered.choose("exclude_layers", found)
 
 
 def overrides(cursor: Cursor, gathered: Gathered) -> bool:
     """ "quantize *self_attn* with fp8", "*self_attn* fp8", "keep lm_head at fp8", "fp8 for the attention"."""
-    if cursor.adds and not gathered.has_layers:
-        return False
     start = cursor.at
     if _scheme_for(cursor, gathered):
         return True
     cursor.at = start
     verb = cursor.key
     if cursor.takes(_OVERRIDE):
-        found = _sure(cursor) if verb in _QUANTIZES else patterns.several(cursor)
+        begin = cursor.at
+        found = patterns.sure(cursor) if verb in _QUANTIZES else patterns.several(cursor)
+        two = verb in _KEEPS or cursor.adds
+        if two and any(token.text == "," for token in cursor.tokens[begin : cursor.at]):
+            cursor.advice = _ONE_BY_ONE  # "keep layer 0, attention in fp8": what becomes of layer 0?
+            return False
     else:
         only = patterns.one(cursor, surely=True)
-        found = [only] if only else []
+        found = [only] if only else layer_numbers.numbered(cursor)
     cursor.takes(_LAYERS_WORD)
     cursor.takes(_WITH)
     name = values.scheme(cursor, loosely=True) if found else None
@@ -81,14 +101,14 @@ def _scheme_for(cursor: Cursor, gathered: Gathered) -> bool:
     name = values.scheme(cursor)
     if name is None or not cursor.takes(_FOR):
         return False
-    found = _sure(cursor)
-    if not found or _scheme_follows(cursor):
+    found = patterns.sure(cursor)
+    if not found or scheme_follows(cursor):
         return False
     cursor.takes(_LAYERS_WORD)
     return _tell(found, name, gathered)
 
 
-def _scheme_follows(cursor: Cursor) -> bool:
+def scheme_follows(cursor: Cursor) -> bool:
     """Whether the last pattern may have a scheme of its own: "exclude lm_head, *self_attn* fp8" can be read in two
     ways."""
     start = cursor.at
@@ -97,15 +117,6 @@ def _scheme_follows(cursor: Cursor) -> bool:
     found = values.scheme(cursor, loosely=True) is not None
     cursor.at = start
     return found
-
-
-def _sure(cursor: Cursor) -> list[str]:
-    """Patterns, when the first of them can hardly be the name of a model."""
-    start = cursor.at
-    if patterns.one(cursor, surely=True) is None:
-        return []
-    cursor.at = start
-    return patterns.several(cursor)
 
 
 def _tell(found: list[str], name: str, gathered: Gathered) -> bool:
@@ -122,6 +133,16 @@ def takes_exclusions(cursor: Cursor) -> bool:
 def takes_overrides(cursor: Cursor) -> bool:
     """Read the word for them."""
     return cursor.takes(_OVERRIDES)
+
+
+def no_override_of(cursor: Cursor, gathered: Gathered) -> bool:
+    """ "(no) override for lm_head": behind a word that takes it away."""
+    found = patterns.several(cursor) if cursor.takes(_OVERRIDES_OF) else []
+    if scheme_follows(cursor):
+        return False
+    for pattern in found:
+        gathered.layers(pattern, None)
+    return bool(found)
 
 
 def no_overrides(cursor: Cursor, gathered: Gathered) -> bool:

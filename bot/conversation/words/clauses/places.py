@@ -17,6 +17,12 @@ _RUNNER = PhraseBook("runner", "on runner", "the runner", "on the runner", "with
 _ON = PhraseBook("on", "on the", "via")
 _RUNNER_WORD = PhraseBook("runner")
 _OUTPUT = PhraseBook(
+    *(
+        f"{verb} the {what} {to}"
+        for verb in ("put", "write", "save", "store")
+        for what in ("output", "result", "results", "model", "quantized model")
+        for to in ("in", "into", "to", "under")
+    ),
     *("output", "output to", "output_dir", "output dir", "output folder", "output directory", "output path", "out dir"),
     *("save to", "save it to", "save in", "save it in", "save into", "save as", "saved to", "write to", "write it to"),
     *("export to", "export it to", "export into", "write into", "store in", "store it in", "put it in"),
@@ -94,5 +100,7 @@ def output(cursor: Cursor, gathered: Gathered) -> bool:
         cursor.takes(_RELATIVE_BEHIND)
         found = names.path(cursor, relative=True, any_name=names_it)
     else:
-        found = names.path(cursor) if cursor.takes(_INTO) else None
+        found = None
+        if word := cursor.reads(_INTO):
+            found = names.path(cursor, relative=word == "into")
     return found is not None and gathered.own("output_dir", found)

@@ -35,7 +35,7 @@ _GPU_NAME = re.compile(r"mi[0-9]{3}[a-z]?|gfx[0-9a-f]{3,4}|g?[hb][0-9]{2,3}|[al]
 
 def priority(cursor: Cursor, gathered: Gathered) -> bool:
     """ "best accuracy", "smallest model", "for cpu", "priority speed"."""
-    named = cursor.takes(_PRIORITY)
+    named = cursor.takes(_PRIORITY) or (cursor.headed and cursor.before in ("prefer", "about"))
     if named:
         cursor.equals()
         cursor.skips_article()

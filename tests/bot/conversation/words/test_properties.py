@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import string
+from typing import Any
 
 import pytest
 from hypothesis import example, given, settings
@@ -50,6 +51,36 @@ SPOILERS = (*NEGATIONS, *QUESTIONS, *QUOTATIONS, *DOUBTS, *OTHERS)
 WORDS_OF_AGREEMENT = frozenset(
     word for phrase in (*EVERY_AGREEMENT, *phrases.PRAISE, *phrases.COURTESY) for word in phrase.lower().split()
 )
+
+COURTESIES = (
+    "{}, please",
+    "please {}",
+    "hi, {}",
+    "{}. Thanks!",
+    "ok, {}",
+    "@ptq-bot {}",
+    "  {}  ",
+    "{}!",
+    "well, {} 🙏",
+)
+
+# One change of each field, of which none reaches into what stands beside it.
+APART = {
+    "use FP8": 1,
+    "use awq": 2,
+    "no kv cache": 3,
+    "256 calibration samples": 4,
+    "skip the evaluation": 5,
+    "keep lm_head as it is": 6,
+    "attention in fp8": 7,
+    "file2file": 8,
+    "load it in bfloat16": 9,
+    "tensor parallel 4": 10,
+    "write the configuration": 11,
+    "export onnx": 12,
+    "runner b": 13,
+    "tasks gsm8k": 14,
+}
 
 checkpoints = st.sampled_from(CHECKPOINTS)
 agreements = st.sampled_from(EVERY_AGREEMENT)
@@ -165,8 +196,25 @@ def test_an_agreement_with_a_change_is_the_change(
     assert understood.flat == CHANGES[change]
 
 
-# With these, the scheme that follows is the KV cache's: what they say depends on it.
-SINGLE = sorted(change for change in CHANGES if not change.startswith(("quantize the kv", "with kv")))
+# Of these, what follows may be a part: "keep layer 0" and "fp8" are "keep layer 0 fp8".
+OPEN = (
+    "fp8 attention math",
+    "do not quantize layers 0, 1 and 2",
+    "balanced",
+    "also quantize lm_head",
+    "add kv cache quantization",
+    "keep layer 0",
+    "keep layers 0 and 1",
+    "keep layers 0-3",
+    "keep the first layer",
+    "keep lm_head",
+)
+SINGLE = sorted(
+    change
+    for change in CHANGES
+    if change not in OPEN
+    and not change.startswith(("quantize the kv", "with kv", "quantize attention", "use fp8 for the attention"))
+)
 JOINTS = st.sampled_from([", ", " and ", " ", "; ", " but ", "\n", " with ", ". ", ", and ", " then "])
 
 
@@ -175,7 +223,8 @@ JOINTS = st.sampled_from([", ", " and ", " ", "; ", " but ", "\n", " with ", ". 
 def test_several_changes_are_all_made_or_none_is(changes: list[str], data: st.DataObject) -> None:
     said = changes[0]
     for change in changes[1:]:
-        said += data.draw(JOINTS) + change
+        joint = data.draw(JOINTS)
+        said += (", " if joint == " with " and "eval" in said else joint) + change
     understood = understand(said, PLAN)
     if understood.intent is Intent.UNCLEAR:
         return
@@ -183,17 +232,25 @@ def test_several_changes_are_all_made_or_none_is(changes: list[str], data: st.Da
     assert understood.flat.keys() == {field for change in asked for field in change}, said
     for field, value in understood.flat.items():
         values = [change[field] for change in asked if field in change]
-        if field == "algorithm" and isinstance(value, str):  # "awq and gptq" is a list
-            assert set(value.split(",")) == {name for names in values for name in (names or "").split(",")}, said
+        if field in ("algorithm", "tasks") and isinstance(value, str):  # "awq and gptq" is a list
+            assert set(value.split(",")) == {name for names in values if names for name in names.split(",")}, said
+        elif field == "exclude_layers":
+            assert patterns(value) == set().union(*map(patterns, values)), said
         elif isinstance(value, dict):
             assert value == {name: part for whole in values for name, part in whole.items()}, said
         else:
             assert all(value == other for other in values), said
 
 
+def patterns(excluded: Any) -> set[tuple[str, bool]]:
+    """The patterns that are excluded (True) or not any more (False), whether they are added or the whole list."""
+    sides = excluded if isinstance(excluded, dict) else {"add": excluded or []}
+    return {(pattern, side == "add") for side, named in sides.items() for pattern in named}
+
+
 @given(
     st.sampled_from(sorted(CHANGES)),
-    st.sampled_from(["not", "if", "maybe", "unless", "or", "probably", "hardly", "tomorrow", "he", "less", "too"]),
+    st.sampled_from(["if", "maybe", "unless", "or", "probably", "hardly", "tomorrow", "he", "less", "whenever"]),
     st.integers(0, 20),
 )
 @settings(max_examples=500, deadline=None)
@@ -201,6 +258,40 @@ def test_one_more_word_anywhere_changes_nothing(change: str, word: str, place: i
     pieces = change.split(" ") if "my model" not in change else [change]
     pieces.insert(place % (len(pieces) + 1), word)
     assert understand(" ".join(pieces), PLAN).intent is Intent.UNCLEAR
+
+
+# "ptpc, not fp8" and "change, not fp8, to int8" are read as they are meant.
+@pytest.mark.parametrize("change", [change for change in CHANGES if change not in ("ptpc fp8", "change fp8 to int8")])
+def test_a_not_anywhere_never_leaves_the_same_change(change: str) -> None:
+    pieces = change.split(" ") if "my model" not in change else [change]
+    for place in range(len(pieces) + 1):
+        said = " ".join([*pieces[:place], "not", *pieces[place:]])
+        understood = understand(said, PLAN)
+        assert understood.intent is not Intent.APPROVE
+        assert understood.intent is Intent.UNCLEAR or understood.flat != CHANGES[change], said
+
+
+@given(st.sampled_from(sorted(CHANGES)), st.integers(0, 2**32), st.sampled_from(sorted(COURTESIES)))
+@settings(max_examples=500, deadline=None)
+def test_case_and_courtesy_change_no_change(change: str, seed: int, courtesy: str) -> None:
+    letters = random.Random(seed)
+    typed = change
+    as_typed = ("/", "*", "'", '"', "`", "model", "runner", "output", "revision", "dataset", ".")
+    if not any(name in change for name in as_typed):
+        typed = "".join(letters.choice((letter.lower(), letter.upper())) for letter in change)
+    for said in (courtesy.format(change.rstrip(".")), courtesy.format(typed.rstrip("."))):
+        understood = understand(said, PLAN)
+        assert (understood.intent, understood.flat) == (Intent.CHANGE, CHANGES[change]), said
+
+
+@given(st.lists(st.sampled_from(sorted(APART)), min_size=2, max_size=4, unique_by=lambda name: APART[name]), st.data())
+@settings(max_examples=300, deadline=None)
+def test_the_order_of_changes_changes_nothing(changes: list[str], data: st.DataObject) -> None:
+    expected = {field: value for change in changes for field, value in CHANGES[change].items()}
+    ordered = data.draw(st.permutations(changes))
+    joint = data.draw(st.sampled_from([", ", " and ", "; ", ". ", "\n", ", and "]))
+    understood = understand(joint.join(ordered), PLAN)
+    assert (understood.intent, understood.flat) == (Intent.CHANGE, expected), ordered
 
 
 FRAGMENTS = sorted(

@@ -65,6 +65,47 @@ def test_every_algorithm_of_the_engine_can_be_asked_for(name: str) -> None:
     assert understand(f"use {name.upper()}", PLAN, offered).flat == {"algorithm": name}
 
 
+@pytest.mark.parametrize("name", sorted(RECORDED.schemes))
+def test_every_scheme_can_be_that_of_some_layers_and_of_the_rest(name: str) -> None:
+    offered = vocabulary_of({"a": capabilities()})
+    for spelled in (name, name.upper(), name.replace("_", "-")):
+        for sentence, expected in {
+            f"attention in {spelled}": {"layer_quant_config": {"*self_attn*": name}},
+            f"attention in {spelled}, the rest int8": {
+                "layer_quant_config": {"*self_attn*": name},
+                "global_scheme": "int8",
+            },
+            f"keep lm_head at {spelled}": {"layer_quant_config": {"lm_head": name}},
+            f"everything else in {spelled}": {"global_scheme": name},
+        }.items():
+            assert understand(sentence, PLAN, offered).flat == expected, sentence
+
+
+@pytest.mark.parametrize("name", sorted(RECORDED.algorithms))
+def test_every_algorithm_can_be_named_in_several_ways(name: str) -> None:
+    offered = vocabulary_of({"a": capabilities()})
+    for sentence in (
+        f"with {name}",
+        f"algorithm: {name.title()}",
+        f"--quant_algo {name}",
+        f"{name}, please",
+        f"'{name}'",
+    ):
+        expected = {} if sentence.startswith("'") else {"algorithm": name}
+        assert understand(sentence, PLAN, offered).flat == expected, sentence
+    for sentence in (f"no {name}", f"not {name}", f"drop {name}", f"don't use {name}"):
+        understood = understand(sentence, PLAN, offered)
+        assert (understood.flat, understood.changes.without_algorithms) == ({"algorithm": None}, (name,)), sentence
+
+
+@pytest.mark.parametrize("name", sorted(PUBLISHED.datasets))
+def test_every_dataset_can_be_that_of_calibration_and_of_evaluation(name: str) -> None:
+    for spelled in (name, name.upper(), name.replace("_", "-")):
+        assert understand(f"calibrate on {spelled}", PLAN).flat == {"calibration": {"dataset": name}}
+        assert understand(f"dataset: {spelled}", PLAN).flat == {"calibration": {"dataset": name}}
+        assert understand(f"evaluate on {spelled}", PLAN).flat == {"evaluation_dataset": name}
+
+
 def test_names_that_differ_only_in_spelling_are_typed_exactly() -> None:
     names = Vocabulary(runners=frozenset({"gpu-1", "gpu_1", "Box"}))
     assert understand("on gpu-1", PLAN, names).flat == {"runner": "gpu-1"}

@@ -1,0 +1,109 @@
+"""Memory that a run may use: of this host, and of its GPUs; and the kernel's bound on memory mappings."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from runner.host.evidence import text_of
+from runner.settings import GpuSettings
+from schemas.artifacts.environment import Gpu, Hardware
+
+_UNLIMITED = 1 << 60  # cgroup v1 says "no limit" by a number near the largest one
+
+
+@dataclass(frozen=True)
+class HostMemory:
+    """Bytes; None where the kernel does not say. Under a cgroup's limit both are what that leaves."""
+
+    total_bytes: int | None
+    available_bytes: int | None
+
+
+def host_memory(root: Path = Path("/")) -> HostMemory:
+    """Main memory now: of the host, or of the tightest cgroup around this process. Runs are started below it.
+
+    `root` is the file system that is looked at; tests put their own in place. Source: proc(5), cgroup v1 and v2.
+    """
+    meminfo = text_of(root / "proc/meminfo") or ""
+    total, available = _kilobytes(meminfo, "MemTotal"), _kilobytes(meminfo, "MemAvailable")
+    for limit, used in _cgroups(root):
+        total = limit if total is None else min(total, limit)
+        left = max(limit - used, 0)
+        available = left if available is None else min(available, left)
+    return HostMemory(total, available)
+
+
+@dataclass(frozen=True)
+class GpuMemory:
+    """Bytes of each GPU that runs may use, in the order in which a run gets them, and how many of them one run gets.
+
+    `total` and `free` are empty where they are not known of every one.
+    """
+
+    total: tuple[int, ...] = ()
+    free: tuple[int, ...] = ()
+    per_run: int = 1
+
+
+def gpu_memory(found: Hardware, settings: GpuSettings) -> GpuMemory:
+    """The memory of the GPUs that the settings leave to runs; without a list, of all."""
+    gpus: list[Gpu] | None = found.gpus
+    if settings.visible is not None:
+        gpus = _named(settings.visible, found.gpus)
+    if not gpus:
+        return GpuMemory(per_run=settings.per_run)
+    total = [gpu.memory_bytes for gpu in gpus if gpu.memory_bytes]
+    free = [
+        max(gpu.memory_bytes - gpu.memory_used_bytes, 0)
+        for gpu in gpus
+        if gpu.memory_bytes and gpu.memory_used_bytes is not None
+    ]
+    known, told = len(total) == len(gpus), len(free) == len(gpus)
+    per_run = min(settings.per_run, len(gpus))
+    return GpuMemory(tuple(total) if known else (), tuple(free) if told else (), per_run)
+
+
+def _named(names: list[str], gpus: list[Gpu]) -> list[Gpu] | None:
+    """The GPUs of a mask, by index, UUID or bus address; None where one of the names is none of these."""
+    known = {name: gpu for gpu in gpus for name in (str(gpu.index), gpu.uuid, gpu.bus_address) if name}
+    return [known[name] for name in names] if all(name in known for name in names) else None
+
+
+def max_map_count(root: Path = Path("/")) -> int | None:
+    """vm.max_map_count: how many memory mappings one process may have; None where the kernel does not say."""
+    return _number(root / "proc/sys/vm/max_map_count")
+
+
+def _cgroups(root: Path) -> Iterator[tuple[int, int]]:
+    """Limit and use of each cgroup around this process that has a limit; use without what is given back at once."""
+    for line in (text_of(root / "proc/self/cgroup") or "").splitlines():
+        number, _, rest = line.partition(":")
+        controllers, _, path = rest.partition(":")
+        if number == "0" and not controllers:
+            top, names = root / "sys/fs/cgroup", ("memory.max", "memory.current", "inactive_file")
+        elif "memory" in controllers.split(","):
+            top = root / "sys/fs/cgroup/memory"
+            names = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
+        else:
+            continue
+        parts = [part for part in path.split("/") if part not in ("", "..")]
+        # In a container the path may be the host's, and its beginning not be there: the top is the container's own.
+        for depth in range(len(parts) + 1):
+            folder = top.joinpath(*parts[:depth])
+            limit, used = _number(folder / names[0]), _number(folder / names[1])
+            if limit is not None and limit < _UNLIMITED:
+                found = re.search(rf"^{names[2]} (\d+)$", text_of(folder / "memory.stat") or "", re.MULTILINE)
+                yield limit, max((used or 0) - (int(found.group(1)) if found else 0), 0)
+
+
+def _kilobytes(meminfo: str, name: str) -> int | None:
+    found = re.search(rf"^{name}:\s+(\d+) kB$", meminfo, re.MULTILINE)
+    return int(found.group(1)) * 1024 if found else None
+
+
+def _number(path: Path) -> int | None:
+    text = (text_of(path) or "").strip()
+    return int(text) if text.isascii() and text.isdigit() else None

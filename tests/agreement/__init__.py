@@ -1,0 +1,1 @@
+"""The product against recorded outcomes, as tables for people: `python -m tests.agreement`."""

@@ -1,0 +1,208 @@
+"""What questions are answered with: the plan's own reasons, findings and estimates, and the catalogue's own words."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bot.conversation.explaining import Known, explain
+from bot.conversation.state import State
+from schemas.api import Capabilities
+from schemas.artifacts.plan import Decision, Estimates, Finding, LayerMatch, QuantPlan, Severity
+from schemas.catalog import Algorithm, Catalogue
+from schemas.runs import Phase, Progress
+from tests import samples
+from tests.bot.conversation.samples import analysing, reviewing_analysis, reviewing_plan, run, running
+
+RECORDED = Catalogue.model_validate(
+    json.loads((Path(__file__).parents[2] / "data" / "catalogue-0.13.json").read_text(encoding="utf-8"))
+)
+AWQ = Algorithm(name="awq", description="Scales what matters before rounding.", suits="weight-only INT4.")
+CATALOGUE = RECORDED.model_copy(
+    update={
+        "described_algorithms": {"awq": AWQ},
+        "schemes": {
+            **RECORDED.schemes,
+            "fp8": RECORDED.schemes["fp8"].model_copy(update={"description": "FP8 per tensor", "use_case": "GPUs."}),
+            "mx9": RECORDED.schemes["mx9"].model_copy(update={"description": "", "use_case": ""}),
+        },
+    }
+)
+OFFER = Capabilities(
+    catalogue=CATALOGUE,
+    entry_points={"own": "/content/quantize.py"},
+    model_roots=[],
+    output_roots=[],
+    datasets=["own.txt"],
+    hub=False,
+    remote_code=False,
+    engine="local",
+)
+ROWS: tuple[tuple[str, Any, str], ...] = (
+    ("global_scheme", "fp8", "Requested: fp8."),
+    ("algorithm", None, "RTN baseline (fastest)."),
+    ("kv_cache_scheme", "fp8", "Recommended for FP8 inference."),
+    ("exclude_layers", ["lm_head"], "Standard: the template leaves these."),
+    ("layer_quant_config", {"*down_proj": "int8"}, "Requested."),
+    ("num_calib_data", 128, "Standard default."),
+    ("calibration_dataset", "pileval", "Fast default."),
+    ("entry_point", "own", "quantize_quark.py is not here."),
+)
+ESTIMATES = Estimates(
+    output_bytes=8_600_000_000,
+    source_bytes=16_381_470_720,
+    download_bytes=2_000_000,
+    disk_bytes_needed=9_000_000_000,
+    disk_bytes_free=1_000_000_000_000,
+    gpu_memory_bytes=18_000_000_000,
+    gpu_memory_bytes_there=192_000_000_000,
+    seconds_least=300,
+    seconds_most=8_200,
+    runs_of_this_kind=3,
+)
+WARNS = Finding(severity=Severity.WARNS, code="x", message="awq was not tried here.", hint="Take gptq.")
+BLOCKS = Finding(severity=Severity.BLOCKS, code="y", message="The widths do not fit.", hint="Take int8.")
+INFORMS = Finding(severity=Severity.INFORMS, code="z", message="Told only.")
+
+
+def plan(**changes: Any) -> QuantPlan:
+    values: dict[str, Any] = {
+        "decisions": [Decision(decision=a, value=b, reason=c, source="engine") for a, b, c in ROWS],
+        "layer_quant_config": {"*down_proj": "int8"},
+        "layer_matches": [LayerMatch(pattern="lm_head", role="exclude", count=1)],
+        "findings": [WARNS, BLOCKS, INFORMS],
+        "estimates": ESTIMATES,
+    }
+    return samples.plan(**{**values, **changes})
+
+
+def known(state: State | None = None, **changes: Any) -> Known:
+    values: dict[str, Any] = {"plan": plan(), "analysis": samples.analysis(), "offer": OFFER}
+    return Known(state or reviewing_plan(), **{**values, **changes})
+
+
+ANSWERS = {
+    "why fp8?": "Scheme fp8: Requested: fp8. KV cache fp8: Recommended for FP8 inference.",
+    "why fp8": "Scheme fp8: Requested: fp8. KV cache fp8: Recommended for FP8 inference.",
+    "ok, but why that scheme?": "Scheme fp8: Requested: fp8.",
+    "why the kv cache?": "KV cache fp8: Recommended for FP8 inference.",
+    "why no algorithm?": "Algorithm none: RTN baseline (fastest).",
+    "why 128 samples?": "Samples 128: Standard default.",
+    "why pileval?": "Calibration dataset pileval: Fast default.",
+    "why not awq?": "Plan 1 does not use awq. Algorithm none: RTN baseline (fastest). "
+    "awq was not tried here. Take gptq.",
+    "why is lm_head left out?": "Excluded layers lm_head: Standard: the template leaves these.",
+    "which algorithm is it?": "Algorithm none: RTN baseline (fastest).",
+    "how many samples?": "Samples 128: Standard default.",
+    "which entry point?": "Entry point own: quantize_quark.py is not here.",
+    "how big will it be?": "The result will have about 8.6 GB, from 16.4 GB.",
+    "how long will it take?": "Time: 5 min to 2 h 17 min, as 3 finished runs of this kind took here.",
+    "how much disk does it need?": "It needs 9.0 GB of disk, and 1.0 TB are free. "
+    "It downloads 2.0 MB for the model first.",
+    "what gpu does it need?": "Peak of GPU memory: 18.0 GB of 192.0 GB.",
+    "does it fit on one GPU?": "Peak of GPU memory: 18.0 GB of 192.0 GB.",
+    "which layers are excluded?": "Excluded: lm_head (1). Standard: the template leaves these. With another scheme: "
+    "*down_proj = int8. All others get fp8.",
+    "is lm_head quantized?": "lm_head is left as it is, by the exclusion lm_head. Standard: the template leaves these.",
+    "what happens to model.layers.0.mlp.down_proj": "model.layers.0.mlp.down_proj gets int8, by the override of "
+    "*down_proj. Standard: the template leaves these.",
+    "what are the risks?": "awq was not tried here. Take gptq. The widths do not fit. Take int8.",
+    "why is it blocked?": "The widths do not fit. Take int8.",
+    "what is awq?": "awq: Scales what matters before rounding. It suits weight-only INT4.",
+    "what is fp8?": "fp8: FP8 per tensor. For: GPUs.",
+    "what is gptq?": "gptq is an algorithm of this runner's engine; nobody has described it.",
+    "what is mx9?": "mx9 is a scheme of int8 weights of this runner's engine; nobody has described it.",
+    "can I use awq?": "This runner's engine has awq, but no configuration for qwen3 built in; "
+    '"use awq and write its configuration" asks for a written one. awq was not tried here. Take gptq. '
+    'Say "use awq" to see the plan with it.',
+    "what about fp8?": "This runner's engine has fp8 (GPUs). Plan 1 uses fp8.",
+    "which datasets are there?": "This runner's datasets: own.txt.",
+    "which entry points can I use?": "This runner's entry points: own.",
+    "which model is it?": "It is /models/qwen3-8b (qwen3), with 8,190,735,360 parameters.",
+    "who approved the analysis?": "Ada (web:ada) approved the analysis.",
+}
+
+
+@pytest.mark.parametrize(("question", "answer"), ANSWERS.items())
+def test_questions_are_answered_from_the_documents(question: str, answer: str) -> None:
+    if question == "what is mx9?":
+        weights = CATALOGUE.schemes["mx9"].weight
+        group = CATALOGUE.schemes["mx9"].group_size
+        answer = answer.replace("int8 weights", f"{weights[0].dtype} weights, with groups of {group}")
+    assert explain(question, known()) == answer
+
+
+def test_all_of_the_costs_are_told_together() -> None:
+    told = explain("what does this cost?", known())
+    assert told is not None
+    for part in ("8.6 GB", "3 finished runs", "9.0 GB of disk", "18.0 GB of 192.0 GB"):
+        assert part in told
+
+
+def test_what_is_not_known_is_said_to_be_so() -> None:
+    bare = known(plan=plan(estimates=Estimates(), findings=[]))
+    assert explain("how long will it take?", bare) == (
+        "No run of this kind has finished on this runner yet, so how long it takes is not known."
+    )
+    assert explain("how big will it be?", bare) == "The size of the result could not be computed."
+    assert explain("will it fit?", bare) == "How much memory it needs is not known."
+    assert explain("what are the risks?", bare) == "Plan 1 has no warnings."
+    assert explain("is it blocked?", bare) == "Plan 1 is not blocked."
+
+
+def test_a_plan_without_a_gpu_says_so() -> None:
+    assert explain("what gpu does it need?", known(plan=plan(device="cpu", estimates=Estimates()))) == (
+        "It runs on the CPU."
+    )
+
+
+def test_before_there_is_a_plan_the_analysis_is_asked() -> None:
+    early = known(reviewing_analysis(), plan=None)
+    assert explain("which layers are excluded?", early) == (
+        "With the engine's defaults 108 linear layers are quantized, and it leaves lm_head alone."
+    )
+    assert str(explain("how big will it be?", early)).startswith("The model has 16.4 GB of weights and 8,190,735,360")
+    assert explain("what are the risks?", early) == "The embedding is shared."
+    assert explain("why no algorithm?", early) is None
+
+
+def test_a_run_says_how_far_it_is() -> None:
+    going = running(run=run(progress=Progress(phase=Phase.LOADING_MODEL, percent=40, seconds_left=125)))
+    assert explain("how long will it take?", known(going)) == (
+        "The run is at 40 %; its phase loading model ends in about 2 min."
+    )
+
+
+@pytest.mark.parametrize("question", list(ANSWERS))
+def test_without_any_document_there_is_no_answer(question: str) -> None:
+    told = explain(question, Known(analysing()))
+    assert told in (None, "Nobody has approved anything yet.")
+
+
+@pytest.mark.parametrize(
+    "question",
+    ["what now?", "where are we?", "what is the meaning of life?", "is it done?", "", "?", "help", "why \u202efp8?"],
+)
+def test_what_no_document_says_is_not_answered(question: str) -> None:
+    assert explain(question, known()) is None
+
+
+WORDS = sorted({word for question in ANSWERS for word in question.split()} | {"'", '"', "\n", "<@U1>", "*", "9" * 50})
+
+
+@given(st.one_of(st.text(max_size=3_000), st.lists(st.sampled_from(WORDS), max_size=30).map(" ".join)))
+@settings(deadline=None)
+def test_any_question_is_answered_shortly_or_not_at_all(question: str) -> None:
+    for one in (known(), known(reviewing_analysis(), plan=None), Known(analysing())):
+        told = explain(question, one)
+        assert told is None or 0 < len(told) <= 900
+
+
+def test_reasons_are_those_of_the_plan_letter_by_letter() -> None:
+    odd = [Decision(decision="algorithm", value="awq", reason="Because Ada's <b>rule</b> says so.", source="host")]
+    assert explain("why awq?", known(plan=plan(decisions=odd))) == "Algorithm awq: Because Ada's <b>rule</b> says so."
