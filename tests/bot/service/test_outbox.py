@@ -166,10 +166,12 @@ def test_what_was_delivered_while_somebody_looked_is_not_posted_again(tmp_path: 
     async def scene(store: Store, chat: Chat) -> None:
         chat.pace_seconds = 0.0
         outbox = Outbox(store, chat, SystemClock())
-        may_write, may_look_on, looked = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        may_write, about_to_post = asyncio.Event(), asyncio.Event()
+        may_look_on, looked = asyncio.Event(), asyncio.Event()
         read, write = store.read, store.write
 
         async def later(work: Callable[[Any], Any]) -> Any:
+            about_to_post.set()
             await may_write.wait()
             return await write(work)
 
@@ -182,7 +184,7 @@ def test_what_was_delivered_while_somebody_looked_is_not_posted_again(tmp_path: 
         await _show(store, await _begin(store), "run:1", "first")
         monkeypatch.setattr(store, "write", later)
         delivery = asyncio.create_task(outbox.round())
-        await until(lambda: len(asyncio.all_tasks()) > 2)  # it waits for the note that it is about to post
+        await about_to_post.wait()
         monkeypatch.setattr(store, "read", slowly)
         look = asyncio.create_task(outbox.round())
         await looked.wait()
