@@ -32,6 +32,8 @@ def test_a_person_quantizes_a_model_in_the_browser(tmp_path: Path) -> None:
         )
         page.get_by_role("button", name="Ask").click()
 
+        # The card is drawn again when the engine's list of layers arrives; a yes to the first one would come too late.
+        expect(page.locator("#entries")).to_contain_text("exact: the engine's own")
         page.get_by_role("button", name="Approve").click()  # the analysis
         expect(page.locator("#entries")).to_contain_text("Approved by Ada")
         page.get_by_role("link", name="Edit").click()  # the plan
