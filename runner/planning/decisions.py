@@ -220,7 +220,11 @@ def extras(question: Question) -> list[Decision]:
     """Rows that only stand there when somebody asked for them."""
     choices = question.choices
     asked = ((name, getattr(choices, name)) for name in OPTIONAL)
-    return [_row(name, value, _WHY.get(name, "Requested."), "request") for name, value in asked if value is not None]
+    return [_row(name, value, _why(name, value), "request") for name, value in asked if value is not None]
+
+
+def _why(name: str, value: JsonValue) -> str:
+    return "Requested: no." if value is False else _WHY.get(name, "Requested.")
 
 
 def _known_name(name: str, question: Question) -> str:

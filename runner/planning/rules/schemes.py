@@ -133,6 +133,25 @@ def groups_can_be_sharded(case: Case) -> Iterator[Remark]:
         yield informs(f"With these group sizes servers can use {shown} for this model.")
 
 
+@rule("tensor_parallel_uneven")
+def layers_divide_by_the_stated_degree(case: Case) -> Iterator[Remark]:
+    """A server splits each layer along its inputs or its outputs, whatever its scheme; one of the two must divide.
+
+    Source: how servers shard linear layers by rows or columns. Which of the two each takes is not looked at.
+    """
+    degree = case.plan.tensor_parallel
+    if degree is None:
+        return
+    odd = [t for t in case.targets if t.group.in_features % degree and t.group.out_features % degree]
+    if odd:
+        worst = odd[0].group
+        yield warns(
+            f"A server cannot split these layers evenly among {degree} GPUs: {layers.described(t.group for t in odd)}; "
+            f"{worst.pattern} has {worst.in_features} inputs and {worst.out_features} outputs.",
+            "Serve it on a number of GPUs that divides them, usually a power of two.",
+        )
+
+
 @rule("tensor_parallel_refused")
 def groups_divide_by_the_stated_degree(case: Case) -> Iterator[Remark]:
     """A server that splits each layer among N GPUs refuses weights whose groups do not divide by N.
