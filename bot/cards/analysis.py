@@ -110,7 +110,9 @@ def _groups(analysis: ModelAnalysis) -> tuple[Block, ...]:
 
 def _remark(group: LinearGroup) -> str:
     told = [plain(group.dtype)]
-    if group.excluded_by_default:
+    if group.never_quantized:
+        told.append("never quantized")
+    elif group.excluded_by_default:
         told.append("excluded by default")
     if group.provisional:
         told.append("the engine may see it differently")

@@ -30,13 +30,17 @@ def estimate_fields(estimates: Estimates) -> tuple[_Field, ...]:
 
 
 def output_in_words(estimates: Estimates) -> str | None:
-    """The output beside the original; None when nothing was predicted."""
+    """The output beside the original, and what is counted of each; None when nothing was predicted.
+
+    A plan knows the original's weights only, not the files beside them, which the output has as well.
+    """
     output, source = estimates.output_bytes, estimates.source_bytes
     if output is None:
         return None
     if not source:
-        return amounts.size(output)
-    return f"{amounts.size(output)}, {amounts.share(output / source)} of the original's {amounts.size(source)}"
+        return f"{amounts.size(output)} for all files"
+    share = amounts.share(output / source)
+    return f"{amounts.size(output)} for all files, {share} of the {amounts.size(source)} of the original's weights"
 
 
 def time_in_words(estimates: Estimates) -> str | None:
@@ -44,7 +48,8 @@ def time_in_words(estimates: Estimates) -> str | None:
     between = _between(estimates)
     if between is None:
         return None
-    return f"{between}, from {amounts.count(estimates.runs_of_this_kind, 'finished run')} of this kind"
+    runs = amounts.count(estimates.runs_of_this_kind, "finished run")
+    return f"{between} for the command alone, from {runs} of this kind"
 
 
 def predicted_and_actual(estimates: Estimates, report: ValidationReport) -> tuple[Table, ...]:
@@ -52,7 +57,7 @@ def predicted_and_actual(estimates: Estimates, report: ValidationReport) -> tupl
     measured = report.measured
     took = measured.seconds if measured else None
     rows = [
-        _sizes("Size", estimates.output_bytes, report.size_bytes),
+        _sizes("Size of all files", estimates.output_bytes, report.size_bytes),
         _sizes("GPU memory", estimates.gpu_memory_bytes, measured.gpu_memory_bytes if measured else None),
         _sizes("Main memory", estimates.host_memory_bytes, measured.host_memory_bytes if measured else None),
         _times(estimates, took),
@@ -82,7 +87,7 @@ def _times(estimates: Estimates, actual: float | None) -> _Row:
     if actual is not None and least is not None and most is not None:
         nearest = min(max(actual, least), most)  # within what was said, nothing is off
         off = amounts.change(actual / nearest - 1) if nearest > 0 else ""
-    return "Time", _between(estimates) or "", after, off
+    return "Time of the command", _between(estimates) or "", after, off
 
 
 def _between(estimates: Estimates) -> str | None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Collection
 
 from bot.cards import amounts
 from bot.cards.blocks import log_part, note, table
 from bot.cards.card import Block, Note
 from bot.cards.texts import line, some
-from schemas.artifacts.plan import AlgorithmConfig, LayerMatch, QuantPlan, Severity
+from schemas.artifacts.plan import AlgorithmConfig, Finding, LayerMatch, QuantPlan, Severity
 from schemas.digest import short
 
 _ROWS = 20
@@ -30,15 +32,17 @@ def layer_matches(plan: QuantPlan) -> tuple[Block, ...]:
     return (table(("Pattern", "Becomes", "Layers", "Such as"), rows, caption=caption, numeric=(2,), at_most=_ROWS),)
 
 
-def unmatched(plan: QuantPlan) -> list[Note]:
-    """A warning for each pattern of a person that matches no layer, unless a finding names it already."""
-    named = " ".join(finding.message for finding in plan.findings)
+def unmatched(plan: QuantPlan, defaults: Collection[str]) -> list[Note]:
+    """A warning for each pattern of a person that matches no layer, unless a finding is about it already.
+
+    `defaults` are the engine's own exclusions: they fit many models, not each of them all, and nobody wrote them.
+    """
     missed = [
         one
         for one in plan.layer_matches
         if not one.count
-        and (one.role == "override" or plan.exclude_layers_changed)  # defaults fit many models, not each of them all
-        and one.pattern not in named
+        and (one.role == "override" or (plan.exclude_layers_changed and one.pattern not in defaults))
+        and not any(_is_about(finding, one) for finding in plan.findings)
     ]
     return [
         note(
@@ -65,6 +69,19 @@ def algorithm_configs(plan: QuantPlan) -> tuple[Block, ...]:
     for one in plan.algorithm_configs[:_EXAMPLES]:
         blocks += log_part(_lines(one), _HEAD, _TAIL)
     return tuple(blocks)
+
+
+_ABOUT = {
+    "exclude": {"exclusion_matches_nothing"},
+    "override": {"override_matches_nothing", "override_reaches_embedding"},
+}
+"""The codes of the findings that say of one pattern what becomes of it."""
+
+
+def _is_about(finding: Finding, match: LayerMatch) -> bool:
+    """Whether the finding is about this very pattern: its sentence begins with it. Others may hold it as a part."""
+    begins = rf"(?:The (?:exclusion|pattern) )?{re.escape(match.pattern)} matches "
+    return finding.code in _ABOUT[match.role] and re.match(begins, finding.message) is not None
 
 
 def _lines(config: AlgorithmConfig) -> list[str]:

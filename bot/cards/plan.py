@@ -33,7 +33,8 @@ def plan_card(conversation: int, state: ReviewingPlan, plan: QuantPlan) -> Card:
     scheme = line(plan.global_scheme, 60)
     exact = state.analysis.confirmed
     found = [note(finding.severity, finding.message, finding.hint) for finding in plan.findings]
-    found += [*unmatched(plan), *(note(Severity.WARNS, risk) for risk in (exact.risks if exact else ()))]
+    found += unmatched(plan, state.analysis.exclude_defaults)
+    found += [note(Severity.WARNS, risk) for risk in (exact.risks if exact else ())]
     return make_card(
         f"Quantization plan: {name} to {scheme}",
         Tone.WAITING,

@@ -67,12 +67,20 @@ def _report(run: Run, report: ValidationReport, plan: QuantPlan | None) -> list[
         fields(
             ("Output folder", report.output_dir or run.output_dir),
             ("Format", _format(report, plan)),
-            ("Took", took(run)),
+            ("Took", _took(run, report)),
             ("Run", run.id),
         ),
         *_checks(report.checks),
         *_files(report.files),
     ]
+
+
+def _took(run: Run, report: ValidationReport) -> str | None:
+    """The whole run. Beside the command's own time, which was predicted, it has the verification in it."""
+    whole = took(run)
+    if whole is None or report.measured is None or report.measured.seconds is None:
+        return whole
+    return f"{whole} with verification; the command alone {amounts.duration(report.measured.seconds)}"
 
 
 def _doubts(report: ValidationReport) -> list[Note]:
@@ -92,7 +100,7 @@ def _numbers(report: ValidationReport) -> Block:
     )
     before, after = report.original_size_bytes, report.size_bytes
     shrunk = amounts.change(after / before - 1) if after is not None and before else ""
-    size = ("Size", amounts.size(before), amounts.size(after), shrunk)
+    size = ("Size of all files", amounts.size(before), amounts.size(after), shrunk)
     return table(("", "Original", "Quantized", "Change"), (perplexity, size), numeric=(1, 2, 3))
 
 

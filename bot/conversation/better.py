@@ -21,7 +21,7 @@ from bot.conversation.state import (
     State,
     Trouble,
 )
-from bot.conversation.targets import difference
+from bot.conversation.targets import difference, lost_patterns
 from schemas.artifacts.analysis import ModelAnalysis
 
 _Improvable = ReviewingAnalysis | Planning | ReviewingPlan | Preparing | ReviewingCommand
@@ -29,11 +29,16 @@ _Improvable = ReviewingAnalysis | Planning | ReviewingPlan | Preparing | Reviewi
 _EXPECTED = frozenset({"depth_not_offered"})
 """Codes of refusals that tell people nothing: a runner of an older release reads headers only."""
 
+_FOR_GOOD = _EXPECTED | {"modules_need_code", "modules_unknown_family", "artifact_missing", "strange_answer"}
+"""Codes that stay: of the model, or of what answers. All else, as a host without memory, may be otherwise later."""
+
 
 def improvable(state: State) -> AnalysisRevision | None:
     """The analysis that a better one may follow; None where none is wanted, or none any more."""
     found = state.analysis if isinstance(state, _Improvable) else None
-    return found if found is not None and found.better == "wanted" else None
+    if found is None or found.better == "wanted":
+        return found
+    return found if found.again_after is not None and state.step > found.again_after else None
 
 
 def better(state: State, command: BetterAnalysis) -> Decision:
@@ -42,28 +47,30 @@ def better(state: State, command: BetterAnalysis) -> Decision:
     if known is None or known.digest != command.of:
         return _late(state, command.of)
     if command.document.quantization_targets.method != "modules":
-        return Proceed(_without(state, known, ""))
+        return Proceed(_without(state, known, "", None))
     assert isinstance(state, _Improvable)
+    lost = lost_patterns(state.request, command.before, command.document)
     if isinstance(state, ReviewingAnalysis):
-        return Proceed(_reviewed_again(state, command, known, state.because, state.step))
+        return Proceed(_reviewed_again(state, command, known, f"{state.because} {lost}".strip(), state.step))
     # Whoever replaced the engine's exclusions may quantize what it would leave alone.
     replaced = state.request.replaces_exclusions
     because = difference(command.before, command.document, all_layers=replaced)
     if because:
-        return Proceed(_reviewed_again(state, command, known, because, state.step + 1))
+        return Proceed(_reviewed_again(state, command, known, f"{because} {lost}".strip(), state.step + 1))
     number, revisions = counted(state, "analysis")
     layers = command.document.quantization_targets.linear_layer_count
     found = ExactList(number=number, linear_layers=layers, risks=_new_risks(command.before, command.document))
-    kept = known.model_copy(update={"better": "none", "confirmed": found})
+    kept = known.model_copy(update={"better": "none", "no_better": "", "again_after": None, "confirmed": found})
     return Proceed(state.model_copy(update={"analysis": kept, "revisions": revisions}))
 
 
 def no_better(state: State, command: NoBetterAnalysis) -> Decision:
-    """There is none: noted, so that it is not asked for again. Nothing waits for it."""
+    """There is none: noted, so that it is not asked for again in this step. Nothing waits for it."""
     known = improvable(state)
     if known is None or known.digest != command.of:
         return _late(state, command.of)
-    return Proceed(_without(state, known, _reason(command.trouble)))
+    again_after = None if command.trouble.code in _FOR_GOOD else state.step
+    return Proceed(_without(state, known, _reason(command.trouble), again_after))
 
 
 def _reviewed_again(
@@ -82,8 +89,9 @@ def _reviewed_again(
     )
 
 
-def _without(state: State, known: AnalysisRevision, why: str) -> State:
-    return state.model_copy(update={"analysis": known.model_copy(update={"better": "none", "no_better": why})})
+def _without(state: State, known: AnalysisRevision, why: str, again_after: int | None) -> State:
+    update = {"better": "none", "no_better": why, "again_after": again_after}
+    return state.model_copy(update={"analysis": known.model_copy(update=update)})
 
 
 def _reason(trouble: Trouble) -> str:

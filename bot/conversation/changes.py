@@ -7,7 +7,7 @@ from bot.conversation.commands import Change
 from bot.conversation.decision import Decision, Proceed, Refuse, Verb, Verdict
 from bot.conversation.policy import Facts, Policy, Right
 from bot.conversation.reached import Stop, going_back, reached
-from bot.conversation.request import Changes, Exclusions, Request
+from bot.conversation.request import Changes, Exclusions, Request, priority_decides
 from bot.conversation.sentences import refuse, standing
 from bot.conversation.state import (
     Analysing,
@@ -21,10 +21,10 @@ from bot.conversation.state import (
     asked_at,
 )
 from bot.conversation.wording import changes_in_words, shortened, some
-from schemas.artifacts.plan import PlanChoices
 
 _SAID_CHARACTERS = 300
 _LAYERS = 5
+_LOST = 40  # patterns that nothing excludes any more: each of them is named, as far as anybody reads
 
 
 def change(state: State, command: Change, policy: Policy) -> Decision:
@@ -45,7 +45,7 @@ def change(state: State, command: Change, policy: Policy) -> Decision:
     if refusal := _against_runner(changes, policy):
         return refusal
     request = changed(state.request, changes, policy)
-    if refusal := _against_drop(state, changes):
+    if refusal := _against_drop(state, changes) or _against_adding(state, changes):
         return refusal
     if request == state.request:
         return refuse(
@@ -112,10 +112,19 @@ def _against_drop(state: State, changes: Changes) -> Refuse | None:
     return refuse("not_excluded", f"{what}, so nothing was changed. {listed}", "Name one of them as it stands there.")
 
 
+def _against_adding(state: State, changes: Changes) -> Refuse | None:
+    """A priority chooses the algorithm by itself: beside which one another shall stand is not known here."""
+    choices = {**state.request.choices, **changes.choices}
+    if not changes.with_algorithms or not priority_decides(choices):
+        return None
+    told = "The priority chose the algorithm, so it is not clear beside which one another shall stand."
+    return refuse("algorithm_chosen", told, "Name all of them, in their order, as in: use smoothquant and awq.")
+
+
 def _proceed(state: State, command: Change, request: Request) -> Proceed:
     first = touched(state.request, request)
     said = shortened(changes_in_words(command.changes), _SAID_CHARACTERS)
-    replaced = _replaced(state, command.changes)
+    replaced = _replaced(state, command.changes, request)
     if _only_later(state, first, request):
         # Nothing that was shown is touched: the card stays open, so the record names no checkpoint that was decided.
         kept = state.model_copy(update={"request": request})
@@ -128,18 +137,29 @@ def _proceed(state: State, command: Change, request: Request) -> Proceed:
     return Proceed(following, verdict, f"{_AGAIN[following.kind]}, with {said}.{replaced}")
 
 
-def _replaced(state: State, changes: Changes) -> str:
-    """What people rarely know when they name layers to exclude: theirs count instead of the engine's, not beside."""
+def _replaced(state: State, changes: Changes, after: Request) -> str:
+    """What people rarely know when they name layers to exclude: theirs count instead of what was excluded until then.
+
+    All that is lost is named, what people asked for first.
+    """
     if "exclude_layers" not in changes.choices:
         return ""
-    what = "the engine's defaults"
-    if (analysis := reached(state).analysis) is not None:
-        excluded = PlanChoices.model_validate(changes.choices).exclude_layers or []
-        lost = [layer for layer in analysis.exclude_defaults if layer not in excluded]
-        if not lost:
-            return ""
-        what = f"{what} {some(lost, _LAYERS)}"
-    return f" This replaces {what}; the plan will say what that means."
+    before, analysis = state.request, reached(state).analysis
+    known = analysis is not None and changes.model in (None, before.model)
+    defaults = list(analysis.exclude_defaults) if analysis is not None and known else []
+    excluded = after.choices_on(defaults).exclude_layers
+    stated = before.plan_choices.exclude_layers
+    named = [*before.exclusions.add] if stated is None else stated
+    left = [*defaults] if excluded is None else excluded
+    own = [one for one in named if one not in left]
+    if excluded is None:
+        return f" No longer excluded: {some(own, _LOST)}." if own else ""
+    applied = before.exclusions.of(defaults) if stated is None else []
+    lost = [one for one in applied if one not in left and one not in own]
+    told = [some(own, _LOST)] if own else []
+    if lost or (stated is None and not known):
+        told.append(f"the engine's defaults {some(lost, _LOST)}".strip())
+    return f" This replaces {' and '.join(told)}; the plan will say what that means." if told else ""
 
 
 _AGAIN = {

@@ -50,8 +50,8 @@ class Changes(Document):
     `model`, `revision` or `runner` touches the analysis, one of `choices` the plan, one of `output_dir` the command. An
     empty `revision` asks for none.
 
-    Three kinds of changes speak of what stands already: `exclusions`; `layer_schemes`, by pattern, beside those of
-    other patterns (null takes one back); and `without_algorithms`, of those that were asked for.
+    Some changes speak of what stands already: `exclusions`; `layer_schemes`, by pattern, beside those of other patterns
+    (null takes one back); and `with_algorithms`, behind those that were asked for, and `without_algorithms`, of them.
     """
 
     model: str | None = None
@@ -61,6 +61,7 @@ class Changes(Document):
     choices: dict[str, JsonValue] = {}
     exclusions: Exclusions = Exclusions()
     layer_schemes: dict[str, str | None] = {}
+    with_algorithms: tuple[str, ...] = ()
     without_algorithms: tuple[str, ...] = ()
 
     @field_validator("choices")
@@ -80,7 +81,7 @@ class Changes(Document):
         told = {
             "exclude_layers": bool(self.exclusions),
             "layer_quant_config": bool(self.layer_schemes),
-            "algorithm": bool(self.without_algorithms),
+            "algorithm": bool(self.with_algorithms or self.without_algorithms),
         }
         return tuple(name for name, partly in told.items() if partly)
 
@@ -103,10 +104,13 @@ class Changes(Document):
             stated = after.get("layer_quant_config")
             both = {**(stated if isinstance(stated, dict) else {}), **self.layer_schemes}
             after["layer_quant_config"] = {pattern: name for pattern, name in both.items() if name is not None}
-        if self.without_algorithms:
-            stated = after.get("algorithm")
-            names = [name.strip() for name in stated.split(",")] if isinstance(stated, str) else []
-            after["algorithm"] = ",".join(name for name in names if name not in self.without_algorithms) or None
+        if self.with_algorithms or self.without_algorithms:
+            asked = algorithms_of(after)
+            names = dict.fromkeys([*asked, *self.with_algorithms])
+            left = [name for name in names if name not in self.without_algorithms]
+            # Nothing is taken from where nothing stands, unless a priority may bring it.
+            if left != asked or (not left and priority_decides(after)):
+                after["algorithm"] = ",".join(left) or None
         return after
 
     def _parts(self) -> dict[str, JsonValue]:
@@ -118,7 +122,9 @@ class Changes(Document):
             parts["exclude_layers"] = [*self.exclusions.add]
         if self.layer_schemes:
             parts["layer_quant_config"] = dict(self.layer_schemes)
-        if self.without_algorithms:
+        if self.with_algorithms:
+            parts["algorithm"] = ",".join(self.with_algorithms)
+        elif self.without_algorithms:
             parts["algorithm"] = None
         return parts
 
@@ -172,6 +178,17 @@ class Request(Document):
             choices["exclude_layers"] = [*exclusions.of(str(pattern) for pattern in stated)]
             exclusions = Exclusions()
         return self.model_copy(update=update | {"choices": choices, "exclusions": exclusions})
+
+
+def algorithms_of(choices: dict[str, JsonValue]) -> list[str]:
+    """The algorithms that are asked for, in their order."""
+    stated = choices.get("algorithm")
+    return [name.strip() for name in stated.split(",")] if isinstance(stated, str) else []
+
+
+def priority_decides(choices: dict[str, JsonValue]) -> bool:
+    """Whether a priority chooses the algorithm, together with the scheme: which one it is stands in the plan only."""
+    return "algorithm" not in choices and choices.get("global_scheme") is None and choices.get("priority") is not None
 
 
 def merged(old: dict[str, JsonValue], new: dict[str, JsonValue]) -> dict[str, JsonValue]:

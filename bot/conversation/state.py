@@ -69,8 +69,9 @@ class AnalysisRevision(Revision):
     are the layers that the engine leaves as they are unless somebody says otherwise.
 
     `exact` says that its layers are the engine's own. While `better` is "wanted", the runner is asked for those beside
-    everything else; `no_better` says why there are none, where people should know. `improves` is the digest of the
-    revision whose place it took before anybody approved it; `confirmed` what came later and changed nothing.
+    everything else; `no_better` says why there are none, where people should know, and `again_after` is the step in
+    which that was found where it may be otherwise later: each later step asks once more. `improves` is the digest of
+    the revision whose place it took before anybody approved it; `confirmed` what came later and changed nothing.
     """
 
     remote_code: bool = False
@@ -79,6 +80,7 @@ class AnalysisRevision(Revision):
     exact: bool = False
     better: Literal["wanted", "none"] = "none"
     no_better: str = ""
+    again_after: int | None = None
     improves: str = ""
     confirmed: ExactList | None = None
 

@@ -41,7 +41,8 @@ def changes_in_words(changes: Changes) -> str:
     told = [_named(name, value) for name, value in changes.flat().items() if name not in changes.relative]
     told += _exclusions(changes.exclusions)
     told += [_layer_scheme(pattern, name) for pattern, name in changes.layer_schemes.items()]
-    told += [f"without {name}" for name in changes.without_algorithms]
+    told += [f"{name} added" for name in changes.with_algorithms]
+    told += [f"{name} left out" for name in changes.without_algorithms]
     return ", ".join(told)
 
 

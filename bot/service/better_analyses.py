@@ -1,6 +1,7 @@
 """Asks runners for the engine's own list of layers, beside whatever else conversations wait for. It takes a minute.
 
-Nobody waits for it: a runner that is away is asked again without a word, and one that cannot is believed.
+Nobody waits for it: a runner that is away is asked again without a word, and one that cannot is believed: for good, or
+until the conversation takes its next step.
 """
 
 from __future__ import annotations

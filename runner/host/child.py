@@ -6,14 +6,18 @@ import asyncio
 import os
 import re
 import signal
+import sys
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from math import ceil
 from pathlib import Path
 
 _LONGEST_OUTPUT = 8 * 2**20
 _LONGEST_ERRORS = 64 * 2**10
 _AFTER_KILL_SECONDS = 2.0
+_LONGER_SECONDS = 5  # that a child has for itself: it is ended from here while this process lives
+_BOUNDED = Path(__file__).with_name("bounded.py")
 _SECRET = re.compile(r"TOKEN|SECRET|PASSWORD|CREDENTIAL|API_KEY", re.IGNORECASE)
 
 
@@ -54,13 +58,19 @@ async def run_child(
     """Run a program to its end. Raises OSError when it cannot be started and TimeoutError when it takes too long.
 
     The child leads a process group of its own, of which nothing is left afterwards, whether it ended, took too long or
-    the caller was cancelled.
+    the caller was cancelled. Where this process is killed, the kernel ends the child.
     """
     # Pipes of our own: asyncio's would let `wait` wait for a grandchild that holds them open.
-    async with _pipe(_head) as (output_end, output), _pipe(_tail) as (errors_end, errors):
+    async with (
+        _pipe(_head) as (output_end, output),
+        _pipe(_tail) as (errors_end, errors),
+        _pipe(_head) as (report_end, report),
+    ):
         try:
+            bounds = [str(os.getpid()), str(ceil(timeout_seconds) + _LONGER_SECONDS), str(report_end)]
             process = await asyncio.create_subprocess_exec(
-                *argv,
+                *(sys.executable, "-I", "-S", str(_BOUNDED), *bounds, *argv),
+                pass_fds=(report_end,),
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=output_end,
                 stderr=errors_end,
@@ -71,6 +81,7 @@ async def run_child(
         finally:
             os.close(output_end)
             os.close(errors_end)
+            os.close(report_end)
         try:
             async with asyncio.timeout(timeout_seconds):
                 status = await process.wait()
@@ -80,7 +91,9 @@ async def run_child(
             with suppress(TimeoutError):
                 async with asyncio.timeout(_AFTER_KILL_SECONDS):
                     await process.wait()
-        read, _ = await asyncio.wait((output, errors), timeout=_AFTER_KILL_SECONDS)
+        read, _ = await asyncio.wait((output, errors, report), timeout=_AFTER_KILL_SECONDS)
+        if report in read and (number := report.result()):
+            raise OSError(int(number), os.strerror(int(number)), argv[0])
         texts = [part.result().decode("utf-8", "replace") if part in read else "" for part in (output, errors)]
     return ChildResult(status, *texts)
 

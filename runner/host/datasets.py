@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from runner.errors import BadRequest
@@ -43,6 +44,18 @@ def dataset_path(mirror: Path | None, name: str) -> Path | None:
     path = resolved(mirror / name)
     inside = path.suffix in _TEXTS and within(path, resolved(mirror))
     return path if inside and os.path.isfile(path) else None  # noqa: PTH113 - never raises
+
+
+def text_bytes(mirror: Path | None, names: Iterable[str]) -> dict[str, int]:
+    """Bytes of each of these text files of the mirror; one that is gone by now is left out."""
+    found: dict[str, int] = {}
+    if mirror is None:
+        return found
+    for name in names:
+        if name.endswith(_TEXTS):
+            with contextlib.suppress(OSError):
+                found[name] = (mirror / name).stat().st_size
+    return found
 
 
 def _texts(mirror: Path) -> Iterator[str]:

@@ -11,10 +11,11 @@ import asyncio
 import hashlib
 import json
 import os
+import shutil
 import tempfile
 import time
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -25,12 +26,14 @@ from runner.errors import Broken, Refused, RunnerError
 from runner.host.child import ChildResult, probe_environment, run_child, with_programs_of
 from runner.host.interpreter_facts import InterpreterFacts, read_algorithm_configs, read_catalogue
 from runner.host.kernel_cache import remove_left_locks
+from runner.host.sealed import read_sealed, write_sealed
 from schemas.catalog import Catalogue
 
 FRESH_SECONDS = 30.0
 _QUICK_PROBE_SECONDS = 60.0
 _PTQ = Path(runner.__file__).resolve().parent / "ptq"
 _LONGEST_MODULES = 16_000_000
+_MOST_MEMORY_BYTES = 8 * 2**30  # of the module probe: config.json may ask for a billion layers
 _MODEL_NOT_MADE = 1  # exit status of the module probe
 _NEEDED = {"amd-quark": "amd-quark", "torch": "torch", "transformers": "'transformers>5'"}
 
@@ -191,8 +194,8 @@ class Interpreter:
                 )
 
     async def _probe_catalogue(self, facts: InterpreterFacts, key: str) -> dict[str, Any]:
-        with tempfile.TemporaryDirectory(prefix="catalogue-", ignore_cleanup_errors=True) as folder:
-            output = Path(folder) / "catalogue.json"
+        with self._place() as place:
+            output = place / "catalogue.json"
             result = await self._run_engine(self._catalogue_probe, ["--output", str(output)])
             if result.status != 0:
                 raise Broken(
@@ -205,18 +208,19 @@ class Interpreter:
             except (OSError, ValueError, RecursionError):
                 document = None
         self._read(document, facts)
-        await asyncio.to_thread(self._to_disk, key, document)
+        await asyncio.to_thread(write_sealed, self._cache_file(key), document)
         kept: dict[str, Any] = document
         return kept
 
     async def _probe_modules(
         self, files: Mapping[str, bytes], facts: InterpreterFacts, *, trust_remote_code: bool
     ) -> Any:
-        with tempfile.TemporaryDirectory(prefix="modules-", ignore_cleanup_errors=True) as folder:
-            model, output = Path(folder) / "model", Path(folder) / "modules.json"
+        with self._place() as place:
+            model, output = place / "model", place / "modules.json"
             await asyncio.to_thread(_write_all, model, files)
             trust = ["--trust_remote_code"] if trust_remote_code else []
             arguments = ["--model_dir", str(model), "--output", str(output), *trust]
+            arguments += ["--memory_bytes", str(_MOST_MEMORY_BYTES)]
             result = await self._run_engine(self._module_probe, arguments)
             if result.status == _MODEL_NOT_MADE:
                 raise Refused(
@@ -255,13 +259,16 @@ class Interpreter:
 
     async def _run(self, probe: Path, arguments: list[str], seconds: float) -> ChildResult:
         # An empty working directory: a stray torch.py where the daemon stands must not be imported.
-        with tempfile.TemporaryDirectory(prefix="probe-", ignore_cleanup_errors=True) as folder:
+        with self._place() as place:
+            folder = place / "empty"
+            folder.mkdir()
+            environment = {**with_programs_of(self.python, probe_environment()), "TMPDIR": str(place)}
             try:
                 return await run_child(
                     [str(self.python), str(probe), *arguments],
                     timeout_seconds=seconds,
-                    environment=with_programs_of(self.python, probe_environment()),
-                    folder=Path(folder),
+                    environment=environment,
+                    folder=folder,
                 )
             except TimeoutError:
                 raise Broken(
@@ -275,6 +282,18 @@ class Interpreter:
                     f"The interpreter {self.python} cannot be started: {error.strerror}.",
                     "Set quark.python in runner.yaml to a Python that has torch, transformers and amd-quark.",
                 ) from None
+
+    @contextmanager
+    def _place(self) -> Iterator[Path]:
+        """A folder for one probe and all that it writes, gone afterwards. What a killed daemon left is swept first."""
+        places: Path | None = self._cache_dir / "probes"
+        try:
+            self._cache_dir.joinpath("probes").mkdir(parents=True, exist_ok=True)
+            _sweep(self._cache_dir / "probes", 2 * max(self._timeout, _QUICK_PROBE_SECONDS))
+        except OSError:
+            places = None  # a cache that cannot be written costs time and nothing else
+        with tempfile.TemporaryDirectory(prefix="probe-", dir=places, ignore_cleanup_errors=True) as folder:
+            yield Path(folder)
 
     def _key(self, facts: InterpreterFacts) -> str:
         """What the catalogue depends on, as a short digest."""
@@ -292,27 +311,20 @@ class Interpreter:
     def _from_disk(self, key: str, facts: InterpreterFacts) -> dict[str, Any] | None:
         """A kept document; None where there is none or where it is not what it has to be."""
         try:
-            document = json.loads(self._cache_file(key).read_bytes())
+            document = read_sealed(self._cache_file(key))
             read_catalogue(document, facts.versions())
         except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
             return None
         kept: dict[str, Any] = document
         return kept
 
-    def _to_disk(self, key: str, document: dict[str, Any]) -> None:
-        """Keep a document. A cache that cannot be written costs time at the next start and nothing else."""
-        file = self._cache_file(key)
-        temporary = file.with_suffix(f".{os.getpid()}.tmp")
-        try:
-            self._cache_dir.mkdir(parents=True, exist_ok=True)
-            with temporary.open("w", encoding="utf-8") as stream:
-                json.dump(document, stream)
-                stream.flush()
-                os.fsync(stream.fileno())
-            temporary.replace(file)
-        except OSError:
-            with suppress(OSError):
-                temporary.unlink()
+
+def _sweep(places: Path, seconds: float) -> None:
+    """Remove folders of probes that cannot run any more: none lives so long."""
+    for place in places.iterdir():
+        with suppress(OSError):
+            if time.time() - place.lstat().st_mtime > seconds:
+                shutil.rmtree(place, ignore_errors=True)
 
 
 async def _awaited(probe: Callable[[], Awaitable[Answer]]) -> Answer:

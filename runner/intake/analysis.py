@@ -15,6 +15,7 @@ from runner.intake.headers import Headers, read_headers
 from runner.intake.layers import find_linears
 from runner.intake.modules import ModuleList
 from runner.intake.risks import Examined, risks
+from runner.intake.shapes import contradiction
 from runner.intake.snapshot import source_of
 from runner.intake.versions import required_range
 from runner.settings import RunnerSettings
@@ -58,6 +59,8 @@ def analyse(
         main_dtype = _dtype(headers) or "BF16"
         linears = exact(named, modules, exclusions, main_dtype=main_dtype, quantized=quantized_by is not None)
         provisional = quantized_by is not None
+    # Code of the model's own may make anything of config.json, and quantized weights have shapes of their own.
+    certain = quantized_by is None and knows(catalogue, config.model_type)
     model = Examined(
         location=location,
         config=config,
@@ -71,6 +74,7 @@ def analyse(
         facts=facts,
         wanted=required_range("transformers", "amd-quark", facts.quark_path),
         settings=settings,
+        contradiction=contradiction(headers.tensors, named.groups, config, modules) if certain else None,
     )
     return ModelAnalysis(
         analysis_status="complete" if _complete(model) else "partial",
@@ -89,7 +93,15 @@ def analyse(
             parameters=model.parameters,
             files=fingerprint(source),
         ),
-        compatibility=judge(config, catalogue, facts, quantized_by=quantized_by, code=model.code, wanted=model.wanted),
+        compatibility=judge(
+            config,
+            catalogue,
+            facts,
+            quantized_by=quantized_by,
+            code=model.code,
+            wanted=model.wanted,
+            contradiction=str(model.contradiction or ""),
+        ),
         risks=risks(model),
     )
 

@@ -7,16 +7,17 @@ time and compared. What it says of itself is never believed.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from runner.errors import Changed, DigestMismatch
 from runner.intake.files import differences
-from schemas.artifacts.analysis import FileFact, ModelAnalysis
+from schemas.artifacts.analysis import FileFact, ModelAnalysis, ModelFacts
 
 _SHOWN = 3  # sentences about changed files in one message
 _LONGEST = 80  # characters of one value in a sentence
-_NAMED_RISKS = frozenset({"ambiguous_source", "snapshot_older"})
-"""Risks that come from how a model was named, not from what lies in its folder."""
+_NAMED_RISKS = {"ambiguous_source": "ambiguous", "snapshot_older": "huggingface_id"}
+"""Risks that come from how a model was named, not from what lies in its folder, and the source that each goes with."""
 
 
 @dataclass(frozen=True)
@@ -36,13 +37,14 @@ class Difference:
 def check_same(given: ModelAnalysis, found: ModelAnalysis, label: str) -> None:
     """Refuse an analysis that is not the one that was `found` of the model now. `label` names the model.
 
-    How the model was named may differ: a folder's path does not tell whether a Hub id led to it. Raises DigestMismatch
+    How the model was named may differ as far as that can be true: a folder's path does not tell whether a Hub id led
+    to it, but only a snapshot of the Hub's cache can have been named so, and by its own commit. Raises DigestMismatch
     [analysis_changed]. Whether the files are the same is for `check_files`, and asked first: a changed model may not
     even be one that can be analysed.
     """
     if given == found:
         return
-    difference = first_difference(_comparable(given), _comparable(found))
+    difference = first_difference(_comparable(given), _comparable(found)) or _misnamed(given, found)
     if difference is not None:
         raise DigestMismatch(
             "analysis_changed",
@@ -80,8 +82,29 @@ def first_difference(found: Any, expected: Any, path: str = "") -> Difference | 
     return None if found == expected and type(found) is type(expected) else Difference(path, found, expected)
 
 
+def _misnamed(given: ModelAnalysis, found: ModelAnalysis) -> Difference | None:
+    """What an analysis says of how its model was named, where that cannot be true of what was found."""
+    said, true = _naming(given.model), _naming(found.model)
+    if found.model.downloaded and said != true:
+        folder = Path(found.model.model_path)
+        snapshot = folder.parent.name == "snapshots" and folder.parent.parent.name.startswith("models--")
+        by_id = snapshot and said["source"] == "huggingface_id"
+        named = said["source"] if by_id or said["source"] == "ambiguous" else "local"
+        true = {"source": named, "revision": folder.name if by_id else None, "hub_token": ""}
+    codes = [risk.code for risk in given.risks if risk.code in _NAMED_RISKS]
+    possible = [code for code, source in _NAMED_RISKS.items() if source == said["source"] and code in codes]
+    return first_difference(said, true, "model") or first_difference(codes, possible, "risks")
+
+
+def _naming(model: ModelFacts) -> dict[str, str | None]:
+    return {"source": model.source, "revision": model.revision, "hub_token": model.hub_token}
+
+
 def _comparable(analysis: ModelAnalysis) -> dict[str, Any]:
-    """The analysis without how the model was named, and without times: `differences` judged those of the files."""
+    """The analysis without how the model was named and without times.
+
+    `_misnamed` judges the former, and `differences` judged the times of the files.
+    """
     data = analysis.model_dump(mode="json")
     for name in ("source", "revision", "hub_token"):
         del data["model"][name]

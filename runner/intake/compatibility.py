@@ -20,10 +20,12 @@ def judge(
     quantized_by: str | None,
     code: Sequence[str],
     wanted: VersionRange | None,
+    contradiction: str = "",
 ) -> Compatibility:
     """Compare a model's family with the installed packages.
 
-    unsupported: the engine has no template, or nothing can load the family. doubtful: it may work, and something known
+    unsupported: the engine has no template, nothing can load the family, or the weights are not those of config.json (a
+    `contradiction`). doubtful: it may work, and something known
     speaks against it. `code` is the model's own code, `wanted` the range of transformers that the engine asks for.
     """
     template = catalogue.templates.get(config.model_type)
@@ -33,6 +35,8 @@ def judge(
         status, message = "unsupported", f"{quark} has no template for {config.model_type}."
     elif not loadable and not code:
         status, message = "unsupported", f"{transformers} does not know {config.model_type}, so it cannot be loaded."
+    elif contradiction:
+        status, message = "unsupported", f"The model cannot be loaded: {contradiction}."
     elif not loadable:
         status, message = "doubtful", f"{transformers} can load {config.model_type} only by the model's own code."
     elif quantized_by:

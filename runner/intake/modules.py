@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import os
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
@@ -18,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from runner.errors import Broken, Refused, RunnerError
 from runner.host.interpreter import Interpreter
 from runner.host.interpreter_facts import InterpreterFacts
+from runner.host.sealed import read_sealed, write_sealed
 from runner.intake.compatibility import knows
 from runner.intake.config import LONGEST_CONFIG, read_config, remote_code
 from runner.intake.linear import names_of, read_ranges
@@ -89,6 +87,12 @@ class ModuleList(_Part):
     kept: tuple[OtherModules, ...]
     prepared: tuple[Prepared, ...]
     quantized: bool
+
+    @model_validator(mode="after")
+    def _counts_its_layers(self) -> ModuleList:
+        if sum(group.count for group in self.linears) != self.linear_count:
+            raise ValueError(f"the groups are not {self.linear_count} linear layers")
+        return self
 
 
 @dataclass(frozen=True)
@@ -169,7 +173,8 @@ class ModuleLists:
             while len(self._failed) > _MOST_KEPT:
                 self._failed.popitem(last=False)
             raise
-        await asyncio.to_thread(self._to_disk, key, document)
+        # A cache that cannot be written costs time after the next start and nothing else.
+        await asyncio.to_thread(write_sealed, self._file(key), document)
         return found
 
     def _keep(self, key: str, found: ModuleList) -> None:
@@ -181,24 +186,9 @@ class ModuleLists:
     def _from_disk(self, key: str) -> ModuleList | None:
         """A kept list; None where there is none, or something else than a list."""
         try:
-            return _read(json.loads(self._file(key).read_bytes()))
-        except (OSError, ValueError, RecursionError):
+            return _read(read_sealed(self._file(key)))
+        except (OSError, ValueError):
             return None
-
-    def _to_disk(self, key: str, document: object) -> None:
-        """Keep a list. A cache that cannot be written costs time after the next start and nothing else."""
-        file = self._file(key)
-        temporary = file.with_suffix(f".{os.getpid()}.tmp")
-        try:
-            self._cache_dir.mkdir(parents=True, exist_ok=True)
-            with temporary.open("w", encoding="utf-8") as stream:
-                json.dump(document, stream)
-                stream.flush()
-                os.fsync(stream.fileno())
-            temporary.replace(file)
-        except OSError:
-            with suppress(OSError):
-                temporary.unlink()
 
     def _file(self, key: str) -> Path:
         return self._cache_dir / f"modules-{key}.json"

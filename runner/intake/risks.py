@@ -14,6 +14,7 @@ from runner.intake.exact import convolutions, disagreement
 from runner.intake.headers import Headers
 from runner.intake.layers import Linears
 from runner.intake.modules import ModuleList
+from runner.intake.shapes import Contradiction
 from runner.intake.versions import VersionRange, is_newer
 from runner.settings import RunnerSettings
 from schemas.artifacts.analysis import Risk
@@ -41,6 +42,7 @@ class Examined:
     facts: InterpreterFacts
     wanted: VersionRange | None
     settings: RunnerSettings
+    contradiction: Contradiction | None = None
 
     @property
     def model_type(self) -> str:
@@ -125,6 +127,17 @@ def _quantized_input(model: Examined) -> Iterator[Risk]:
             message=f"The model is quantized already ({model.quantized_by}); the engine may replace no layer at all "
             "and fail at the export.",
             recovery_hint="Take the original model in BF16 or F16.",
+        )
+
+
+@_rule
+def _shapes(model: Examined) -> Iterator[Risk]:
+    if model.contradiction:
+        yield Risk(
+            severity="high",
+            code="shapes_differ",
+            message=f"config.json is not of these weights: {model.contradiction}.",
+            recovery_hint="Take the config.json that belongs to these weights, or download the model again.",
         )
 
 

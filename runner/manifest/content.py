@@ -8,6 +8,7 @@ What is kept is written once, made durable, and never changed: its folder's name
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -18,7 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import mkdtemp, mkstemp
 
-from runner.errors import Broken, Changed, NotHere
+from runner.errors import Broken, Changed, NotHere, Refused
+from runner.intake.reading import opened
 
 _READ_ONLY = 0o444
 _BLOCK = 1 << 20
@@ -89,15 +91,32 @@ class ContentStore:
         return Kept(target, sha256)
 
     def verify(self, path: Path, sha256: str) -> None:
-        """Raises Changed [script_changed] unless the kept file is there with exactly that content."""
+        """Raises Changed [script_changed] unless the kept file itself is there with exactly that content.
+
+        A link is refused, whatever it leads to: that could be another file a moment later.
+        """
+        self._check_no_links(path.parent)
         try:
-            found = digest_of(path)
+            with opened(path, follow_links=False) as (descriptor, _), os.fdopen(os.dup(descriptor), "rb") as file:
+                found = hashlib.file_digest(file, "sha256").hexdigest()
         except NotHere as gone:
             raise Changed("script_changed", f"The kept file is gone: {gone.message}", _AGAIN) from None
+        except (Refused, OSError) as wrong:
+            why = wrong.message if isinstance(wrong, Refused) else f"{path} cannot be read: {wrong.strerror}."
+            raise Changed("script_changed", f"The kept file is not what was kept: {why}", _AGAIN) from None
         if found != sha256:
             raise Changed("script_changed", f"The kept file {path} has another content than its digest says.", _AGAIN)
 
+    def _check_no_links(self, folder: Path) -> None:
+        """Refuse a folder of the store that is a link, or lies behind one. Where the store itself lies is no matter."""
+        for place in (folder, *folder.parents):
+            if place == self._folder:
+                return
+            if place.is_symlink() and place.is_relative_to(self._folder):
+                raise Changed("script_changed", f"{place} was replaced by a link.", _AGAIN)
+
     def _verify_folder(self, folder: Path, digests: Mapping[str, str]) -> None:
+        self._check_no_links(folder)
         there = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_symlink() or not path.is_dir()}
         added = sorted(there - digests.keys())
         if added:
@@ -144,8 +163,19 @@ def _writing(target: Path) -> Iterator[None]:
         raise Broken(
             "content_not_written",
             f"{target} cannot be written: {error.strerror}.",
-            "Give the runner's user write access to its state folder.",
+            _advice(error),
         ) from None
+
+
+def _advice(error: OSError) -> str:
+    """What to do about a file of the store that cannot be written."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return "Free disk space for the runner's state folder, or raise the quota of the runner's user."
+    if error.errno == errno.EROFS:
+        return "Mount the file system of the runner's state folder so that it can be written, or set another state_dir."
+    if error.errno in (errno.EACCES, errno.EPERM):
+        return "Give the runner's user write access to its state folder."
+    return "See what is wrong with the runner's state folder and the disk that it is on."
 
 
 @contextmanager

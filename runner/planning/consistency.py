@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from typing import Any
 
 from runner.planning.decisions import OPTIONAL
-from schemas.artifacts.plan import Finding, QuantPlan
+from runner.planning.estimates import READINGS
+from schemas.artifacts.plan import Estimates, Finding, QuantPlan
 
 _INFORMATIONAL = frozenset({"hardware"})
 """Rows that say what was asked and have no field."""
@@ -18,10 +20,15 @@ _LONGEST = 80  # characters of one value in a sentence
 
 
 def contradiction(plan: QuantPlan) -> str | None:
-    """One sentence about the first row of the decision table that does not say its field, or None.
+    """One sentence about the first row of the decision table that does not say its field, or about a value that no plan
+    of a runner has; None when there is none.
 
     Every field of the table has one row. Reasons are not compared: only whoever made the plan knows what was asked.
     """
+    if not plan.requires_confirmation:
+        return "The plan says that it needs no confirmation, and every plan needs one."
+    if impossible := _impossible(plan.estimates):
+        return impossible
     fields = _fields(plan)
     counts = Counter(row.decision for row in plan.decisions)
     for name, count in counts.items():
@@ -67,6 +74,20 @@ def outdated(plan: QuantPlan, now: QuantPlan) -> str | None:
         return f"The plan has a finding {_shown(extra.code)} that this runner does not make."
     if plan.findings != now.findings:
         return "The plan's findings stand in another order than this runner's: the gravest come first."
+    return None
+
+
+def _impossible(estimates: Estimates) -> str | None:
+    """One sentence about the first reading that no moment can give, or None: readings are taken from the plan."""
+    for name in READINGS:
+        value = getattr(estimates, name)
+        if value is not None and not 0 <= value < math.inf:
+            return f"The plan's estimate {name} is {_shown(value)}, which nothing can be."
+    least, most, runs = estimates.seconds_least, estimates.seconds_most, estimates.runs_of_this_kind
+    if (least is None, most is None) != (not runs, not runs):
+        return f"The plan tells times of {runs} finished runs: {_shown(least)} to {_shown(most)} seconds."
+    if least is not None and most is not None and least > most:
+        return f"The plan's quickest run took {_shown(least)} seconds, and its slowest one {_shown(most)}."
     return None
 
 

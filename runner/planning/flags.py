@@ -42,6 +42,14 @@ _SMOKE, _FULL = {"windows": "8", "tokens": "512"}, {"windows": "0", "tokens": "2
 """How much our script evaluates. 0: the whole text, in windows as the engine's programs read it."""
 
 
+def least_evaluated(plan: QuantPlan) -> int:
+    """Tokens of text that our script needs at least for its evaluation: one window where it reads all there is."""
+    if plan.evaluation_intent == "none":
+        return 0
+    wanted = _SMOKE if plan.evaluation_intent == "smoke" else _FULL
+    return max(1, int(wanted["windows"])) * int(wanted["tokens"])
+
+
 @dataclass(frozen=True)
 class Job:
     """A plan with every path as the command has it.

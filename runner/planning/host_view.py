@@ -25,13 +25,13 @@ class HostView:
     """The host that will quantize.
 
     `gpu_arch` is the vendor's name ("gfx942", "sm_90"). `entry_points` maps the usable ones to where they were found.
-    `datasets` are the names that the mirror holds: named datasets and files relative to its folder. `offline` says that
-    the hub is switched off. Disk values are bytes; `disk_free_bytes` is free where the output goes, None when unknown,
-    and `disk_reserve_bytes` must stay free. `num_calib_data` (samples) and `seq_len` (tokens) are what this
-    host's owner wants taken when nobody says otherwise. `gpu_memory` and `gpu_free` are bytes of each GPU that a run
-    may use; `gpus_per_run` says how many of them one run gets. `history` are finished runs of this host, newest first.
-    `algorithm_configs` are the engine's built-in ones, model type -> algorithm -> content. `max_map_count` is the
-    kernel's bound on memory mappings of a process.
+    `datasets` are the names that the mirror holds: named datasets and files relative to its folder, and `dataset_bytes`
+    the sizes of those files. `offline` says that the hub is switched off. Disk values are bytes; `disk_free_bytes` is
+    free where the output goes, None when unknown, and `disk_reserve_bytes` must stay free. `num_calib_data` (samples)
+    and `seq_len` (tokens) are what this host's owner wants taken when nobody says otherwise. `gpu_memory` and
+    `gpu_free` are bytes of each GPU that a run may use; `gpus_per_run` says how many of them one run gets. `history`
+    are finished runs of this host, newest first. `algorithm_configs` are the engine's built-in ones, model type ->
+    algorithm -> content. `max_map_count` is the kernel's bound on memory mappings of a process.
     """
 
     accelerator: Accelerator = "unknown"
@@ -39,6 +39,7 @@ class HostView:
     gpu_model: str | None = None
     entry_points: dict[str, str] = field(default_factory=dict)
     datasets: list[str] = field(default_factory=list)
+    dataset_bytes: Mapping[str, int] = field(default_factory=dict)
     offline: bool = True
     disk_free_bytes: int | None = None
     disk_reserve_bytes: int = 0

@@ -102,6 +102,35 @@ _RULES = (
     ),
 )
 
+_REFUSED = "BadInput: "
+"""What our own script raises when it refuses what it was asked for; the sentence behind it is for people."""
+
+_CHANGE = "Change what it names, and make a new plan where that changes what the plan says."
+
+_REFUSALS: tuple[tuple[re.Pattern[str], FailureClass, str], ...] = (
+    (
+        re.compile(
+            r"^The model cannot be read|cannot be downloaded|^The download of |^There is no model |^The tokenizer"
+        ),
+        FailureClass.LOAD,
+        "Compare the model's files with where they came from, and fetch again what is missing or differs.",
+    ),
+    (
+        re.compile(r"^The output folder .* cannot be written to"),
+        FailureClass.HOST,
+        "Let the runner's user write there, or choose another output folder.",
+    ),
+    (re.compile(r"^torch .* finds no GPU|^This version of Quark"), FailureClass.ENVIRONMENT, _CHANGE),
+    (re.compile(r"^The installed transformers cannot build"), FailureClass.COMPATIBILITY, _CHANGE),
+    (
+        re.compile(r" tokens, but calibration needs | samples; --num_calib_data asks for "),
+        FailureClass.CONFIGURATION,
+        "Plan again with fewer calibration samples or a shorter seq_len, or with a longer text.",
+    ),
+    (re.compile(""), FailureClass.CONFIGURATION, _CHANGE),
+)
+"""Which kind of failure a refusal is; the last one takes all others."""
+
 _MISSING_SCRIPT = re.compile(r": can't open file .*: \[Errno 2\]")
 
 
@@ -127,6 +156,8 @@ def examine(log_lines: Sequence[str], exit_code: int | None) -> Diagnosis:
     for rule in _RULES:
         if rule.pattern.search(line):
             return Diagnosis(rule.failure, f"{rule.cause} {_said(line)}", (rule.action,), line)
+    if line.startswith(_REFUSED):
+        return _refused(line)
     script = next((text for text in reversed(lines) if _MISSING_SCRIPT.search(text)), "")
     if exit_code == 2 and script:
         action = "Put the file back, or make a new manifest with an entry point that exists."
@@ -137,6 +168,12 @@ def examine(log_lines: Sequence[str], exit_code: int | None) -> Diagnosis:
     else:
         cause = f"The command ended {status} for a reason that is not known here. {_said(line)}"
     return Diagnosis(FailureClass.UNKNOWN, cause, ("Read the end of the log.",), line)
+
+
+def _refused(line: str) -> Diagnosis:
+    sentence = line.removeprefix(_REFUSED)
+    failure, action = next((failure, action) for pattern, failure, action in _REFUSALS if pattern.search(sentence))
+    return Diagnosis(failure, f"The quantization script refused to go on: {plain(sentence)}", (action,), line)
 
 
 def could_not_start(reason: str) -> Diagnosis:

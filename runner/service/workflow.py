@@ -10,7 +10,7 @@ from runner import __version__
 from runner.clock import Clock
 from runner.errors import Refused, RunnerError
 from runner.host.accelerators import hardware
-from runner.host.datasets import dataset_path, mirrored_datasets
+from runner.host.datasets import dataset_path, mirrored_datasets, text_bytes
 from runner.host.entry_points import entry_points
 from runner.host.facts import environment_answer
 from runner.host.interpreter import Interpreter
@@ -223,12 +223,15 @@ class Workflow:
         settings = self._settings
         gpus = gpu_memory(found, settings.gpus)
         memory = await asyncio.to_thread(host_memory)
+        mirror = settings.datasets.mirror
+        held = await asyncio.to_thread(mirrored_datasets, mirror)
         return HostView(
             accelerator=found.accelerator,
             gpu_arch=found.gpu_arch,
             gpu_model=found.gpu_model,
             entry_points=entry_points(settings, facts),
-            datasets=await asyncio.to_thread(mirrored_datasets, settings.datasets.mirror),
+            datasets=held,
+            dataset_bytes=await asyncio.to_thread(text_bytes, mirror, held),
             offline=not settings.models.hub,
             disk_free_bytes=free_bytes,
             disk_reserve_bytes=settings.limits.disk_reserve_bytes,

@@ -16,6 +16,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TextIO
 
+from pydantic import ValidationError
+
 from runner.planning import HostView, make_plan
 from runner.planning.decisions import default_exclusions
 from schemas.artifacts.analysis import ModelAnalysis
@@ -61,8 +63,23 @@ class Judged:
 
 
 def judge(path: Path) -> list[Judged]:
-    """Every row of a file, judged. Raises ValueError where the file has other columns."""
-    return [judge_row(row) for row in rows.read(path)]
+    """Every row of a file, judged. Raises ValueError where a row cannot be read, as `rows.read` does."""
+    return [_judged(row, path) for row in rows.read(path)]
+
+
+def _judged(row: Row, path: Path) -> Judged:
+    try:
+        return judge_row(row)
+    except ValidationError as problem:  # an option that no request could have
+        first = problem.errors()[0]
+        what = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+        raise ValueError(f"{path}, line {row.number}, column {_column(first['loc'])}: {what}.") from None
+
+
+def _column(place: tuple[int | str, ...]) -> str:
+    """The column that a field of a request is written in."""
+    columns = {"global_scheme": "scheme", "algorithm": "algo", "kv_cache_scheme": "kv"}
+    return columns.get(str(place[0]) if place else "", "extra")
 
 
 def judge_row(row: Row) -> Judged:
@@ -106,7 +123,7 @@ def host(row: Row) -> HostView:
 
 def main(path: Path, out: TextIO | None = None) -> int:
     """Print the table of agreement. 0 where every row agrees, 1 where one does not or cannot be checked, 2 where the
-    file has other columns."""
+    file cannot be read as such rows."""
     try:
         judged = judge(path)
     except ValueError as problem:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -62,8 +64,7 @@ class Row:
     @property
     def excluded(self) -> list[str] | None:
         """Names that the engine says it excluded; None where the row does not say, or says only the first of them."""
-        found = re.search(r"exclude=(\[[^\]]*\])", self.observed)
-        return json.loads(found[1].replace("'", '"')) if found else None
+        return _excluded(self.observed)
 
 
 @dataclass(frozen=True)
@@ -92,13 +93,29 @@ class Expected:
 
 
 def read(path: Path) -> list[Row]:
-    """All rows of a file. Raises ValueError where it has other columns."""
-    with path.open(encoding="utf-8", newline="") as file:
-        lines = csv.DictReader(file)
-        missing = [name for name in COLUMNS if name not in (lines.fieldnames or [])]
+    """All rows of a file.
+
+    Raises ValueError with a sentence that names the file, and the line and the column where one of them is wrong.
+    """
+    try:
+        text = path.read_bytes().decode("utf-8")
+    except OSError as problem:
+        raise ValueError(f"{path} cannot be read: {problem.strerror}.") from None
+    except UnicodeDecodeError as problem:
+        before = problem.object[: problem.start]
+        line, column = before.count(b"\n") + 1, problem.start - before.rfind(b"\n")
+        raise ValueError(f"{path}, line {line}, byte {column}: this is no UTF-8 text.") from None
+    lines = csv.reader(io.StringIO(text, newline=""), strict=True)
+    try:
+        names = next(lines, [])
+        missing = [name for name in COLUMNS if name not in names]
         if missing:
             raise ValueError(f"{path} has no column {', '.join(missing)}.")
-        return [_row(number, line) for number, line in enumerate(lines, start=2)]
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise ValueError(f"{path}, line 1: there are two columns {', '.join(twice)}.")
+        return list(_rows(lines, names, path))
+    except csv.Error as problem:
+        raise ValueError(f"{path}, line {max(lines.line_num, 1)}: this is no CSV ({problem}).") from None
 
 
 def expected(row: Row, names: list[str], default_exclusions: list[str]) -> Expected:
@@ -151,25 +168,95 @@ def _matched(patterns: list[str], names: list[str]) -> list[str]:
     return [name for name in names if any(fnmatchcase(name, pattern) for pattern in patterns)]
 
 
-def _row(number: int, line: dict[str, str]) -> Row:
+def _rows(lines: Any, names: list[str], path: Path) -> Iterator[Row]:
+    """The rows behind the names of the columns; a row that spans lines has the number of its first."""
+    before = lines.line_num
+    for cells in lines:
+        number, before = before + 1, lines.line_num
+        if not cells:
+            continue  # an empty line
+        if len(cells) != len(names):
+            where = f"{path}, line {number}, column {names[len(cells)]}" if len(cells) < len(names) else ""
+            wrong = f"{len(cells)} cells instead of {len(names)}"
+            raise ValueError(f"{where or f'{path}, line {number}, behind the last column'}: the row has {wrong}.")
+        try:
+            yield _row(number, dict(zip(names, cells, strict=True)))
+        except _WrongCell as problem:
+            raise ValueError(f"{path}, line {number}, column {problem.column}: {problem}.") from None
+
+
+class _WrongCell(Exception):
+    """A cell that cannot be read; its text says why."""
+
+    def __init__(self, column: str, why: str) -> None:
+        super().__init__(why)
+        self.column = column
+
+
+def _row(number: int, line: Mapping[str, str]) -> Row:
+    for column in ("model", "scheme", "result(ok/error class)"):
+        if not line[column].strip():
+            raise _WrongCell(column, "it is empty")
+    observed = line["warnings_and_obs"]
+    try:
+        _excluded(observed)
+    except ValueError:
+        raise _WrongCell("warnings_and_obs", "what stands behind exclude= is no list of names") from None
     return Row(
         number=number,
         model=line["model"],
         scheme=line["scheme"],
         algorithms=[name for name in re.split(r"[+,]", line["algo"]) if name],
         kv=line["kv"] or None,
-        extra=json.loads(line["extra"]) if line["extra"] else {},
+        extra=_extra(line["extra"]),
         result=line["result(ok/error class)"],
         stage=line["stage"],
         message=line["message"],
-        observed=line["warnings_and_obs"],
-        output_bytes=_number(line.get("output_bytes")),
-        source_bytes=_number(line.get("src_bytes")) or 0,
+        observed=observed,
+        output_bytes=_number(line, "output_bytes"),
+        source_bytes=_number(line, "src_bytes") or 0,
     )
 
 
-def _number(text: str | None) -> int | None:
-    return int(float(text)) if text else None
+def _extra(text: str) -> dict[str, Any]:
+    """The options of a row: a JSON object. Those that are judged here have to be of their kind."""
+    try:
+        extra = json.loads(text) if text else {}
+    except (ValueError, RecursionError) as problem:
+        raise _WrongCell("extra", f"{_shown(text)} is no JSON ({problem})") from None
+    if not isinstance(extra, dict):
+        raise _WrongCell("extra", f"{_shown(text)} is no JSON object")
+    overrides, excluded = extra.get("layer_config", {}), extra.get("exclude_layers", [])
+    if not isinstance(overrides, dict) or not all(isinstance(scheme, str) for scheme in overrides.values()):
+        raise _WrongCell("extra", "layer_config has to give a scheme for each pattern")
+    if not isinstance(excluded, list) or not all(isinstance(pattern, str) for pattern in excluded):
+        raise _WrongCell("extra", "exclude_layers has to be a list of patterns")
+    if not isinstance(extra.get("algo_from", ""), str):
+        raise _WrongCell("extra", "algo_from has to be a family")
+    return extra
+
+
+def _number(line: Mapping[str, str], column: str) -> int | None:
+    text = line.get(column)
+    if not text:
+        return None
+    try:
+        number = float(text)
+    except ValueError:
+        raise _WrongCell(column, f"{_shown(text)} is no number") from None
+    if not isfinite(number) or number < 0 or number != int(number):
+        raise _WrongCell(column, f"{_shown(text)} is no number of bytes")
+    return int(number)
+
+
+def _excluded(observed: str) -> list[str] | None:
+    """The names in what a row observed; None where it has none. Raises ValueError for something else than names."""
+    found = re.search(r"exclude=(\[[^\]]*\])", observed)
+    return json.loads(found[1].replace("'", '"')) if found else None
+
+
+def _shown(text: str) -> str:
+    return ascii(text)[:80]
 
 
 def written_out(patterns: Iterator[tuple[str, list[str]]]) -> list[str]:

@@ -2,14 +2,17 @@
 
     python -m tests.agreement words FILE.tsv
 
-A table is tab-separated, with a head. `sentence` is there, and either `checkpoint`, `intent` and `changes` - one row
-for each checkpoint, several with commas between, `*` for all four, `channel` where nothing waits for anybody - or one
-column for each checkpoint (analysis, plan, command, result, channel), which holds an intent, and behind it the changes.
-Changes are JSON, field to value; where a change or request names none, they are not compared. `hint`, where there is
-one, has to be part of what the person is told to write instead.
+A table is tab-separated, with a head. `sentence` is there, and either `checkpoint` and `intent`, with `changes` or
+without - one checkpoint or several with commas between, `*` for all four, `channel` (or `none`, or `-`) where nothing
+waits for anybody - or columns of checkpoints (analysis, plan, command, result, channel), each of which holds an intent,
+and behind it the changes; an empty one says nothing of that place. Changes are JSON, field to value; where a change or
+request names none, they are not compared. `hint`, where there is one, has to be part of what the person is told to
+write instead.
 
-A line that begins with "# " names a section of the table, and empty lines are left out. In a sentence \\n, \\t,
-\\xNN and \\uNNNN are the characters.
+A row has a cell for every column; only those of `changes` and `hint` may be missing at its end. What does not fit is
+told with its line, and nothing of the table is compared. A line that begins with "# " names a section of the table, and
+empty lines are left out. In a sentence \\n, \\t, \\r, \\xNN, \\uNNNN and \\UNNNNNNNN are the characters, and
+two backslashes are one.
 """
 
 from __future__ import annotations
@@ -30,6 +33,8 @@ CHANNEL = "channel"
 PLACES: dict[str, Checkpoint | None] = {**{point.value: point for point in Checkpoint}, CHANNEL: None}
 _ALL = tuple(point.value for point in Checkpoint)
 _ESCAPED = re.compile(r"\\(?:n|t|r|\\|x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8})")
+_BROKEN = re.compile(r"\\[xuU].{0,8}")
+_OPTIONAL = ("changes", "hint")
 _LETTERS = {"\\n": "\n", "\\t": "\t", "\\r": "\r", "\\\\": "\\"}
 _SHOWN = 60
 
@@ -79,9 +84,11 @@ def read_table(path: Path) -> list[Meaning]:
         elif head is None:
             head = _head(fields, number)
         else:
-            found += _row(dict(zip(head, fields, strict=False)), section, number)
+            found += _row(_by_name(head, fields, number), section, number)
     if head is None:
         raise TableError("the table is empty")
+    if not found:
+        raise TableError("the table has no sentences")
     return found
 
 
@@ -91,14 +98,31 @@ def _head(fields: list[str], number: int) -> list[str]:
         raise TableError(f"line {number}: there is no column called sentence")
     if "intent" not in head and not set(head) & set(PLACES):
         raise TableError(f"line {number}: there is neither a column intent nor one of a checkpoint")
+    if "intent" in head and "checkpoint" not in head:
+        raise TableError(f"line {number}: there is a column intent, but none called checkpoint")
+    known = {"sentence", "hint", *(("checkpoint", "intent", "changes") if "intent" in head else PLACES)}
+    if unknown := [name for name in head if name not in known]:
+        raise TableError(f"line {number}: no column is called {unknown[0]!r} here; known: {', '.join(sorted(known))}")
+    if twice := [name for name in head if head.count(name) > 1]:
+        raise TableError(f"line {number}: there are two columns called {twice[0]}")
     return head
+
+
+def _by_name(head: list[str], fields: list[str], number: int) -> dict[str, str]:
+    """The cells of a row by their columns. Raises TableError for a cell too many or too few."""
+    if surplus := [field for field in fields[len(head) :] if field.strip()]:
+        raise TableError(f"line {number}: {surplus[0]!r} stands behind the last column")
+    row = dict(zip(head, fields, strict=False))
+    if missing := [name for name in head if name not in row and name not in _OPTIONAL]:
+        raise TableError(f"line {number}: the row ends before its column {missing[0]}")
+    return row
 
 
 def _row(row: dict[str, str], section: str, number: int) -> list[Meaning]:
     try:
         told = _by_row(row) if "intent" in row else _by_columns(row)
         return [replace(one, section=section) for one in told]
-    except (KeyError, ValueError) as error:
+    except (OverflowError, ValueError) as error:
         raise TableError(f"line {number}: {error}") from error
 
 
@@ -124,7 +148,7 @@ def main(path: Path) -> int:
     _print_counts(meanings, [meaning for meaning, _ in wrong])
     for meaning, said in wrong:
         print(f"{meaning.place}: {_shown(meaning.sentence)} is {meaning.intent}, {said}")
-    return 1 if wrong or not meanings else 0
+    return 1 if wrong else 0
 
 
 def _print_counts(meanings: list[Meaning], wrong: list[Meaning]) -> None:
@@ -141,8 +165,8 @@ def _print_counts(meanings: list[Meaning], wrong: list[Meaning]) -> None:
 
 
 def _by_row(row: dict[str, str]) -> list[Meaning]:
-    named = [name.strip().lower() for name in row.get("checkpoint", "*").split(",")]
-    places = [place for name in named for place in (_ALL if name in ("*", "") else (_place(name),))]
+    named = [name.strip().lower() for name in row["checkpoint"].split(",")]
+    places = list(dict.fromkeys(place for name in named for place in (_ALL if name == "*" else (_place(name),))))
     intent = Intent(row["intent"].strip().lower()).value
     changes = _changes(intent, row.get("changes", ""))
     return [Meaning(_unescaped(row["sentence"]), place, intent, changes, row.get("hint", "")) for place in places]
@@ -157,6 +181,8 @@ def _by_columns(row: dict[str, str]) -> list[Meaning]:
             found.append(
                 Meaning(_unescaped(row["sentence"]), name, intent, _changes(intent, rest), row.get("hint", ""))
             )
+    if not found:
+        raise ValueError("no checkpoint is named")
     return found
 
 
@@ -194,6 +220,9 @@ def _plain(field: str) -> str:
 
 
 def _unescaped(text: str) -> str:
+    """A sentence with its characters for their numbers. Raises ValueError for a number that is none."""
+    if broken := _BROKEN.search(_ESCAPED.sub("", text)):
+        raise ValueError(f"{broken[0]!r} is no character; a backslash itself is written twice".replace("\\\\", "\\"))
     return _ESCAPED.sub(lambda found: _LETTERS.get(found[0]) or chr(int(found[0][2:], 16)), text)
 
 

@@ -178,3 +178,10 @@ def test_an_output_root_that_went_while_the_run_waited_is_not_made_again(tmp_pat
         assert (ended.code, f"{away} does not exist" in ended.reason) == ("output_root_missing", True), ended.reason
         assert not away.exists()
         assert host.starts() == 1
+
+
+def test_a_text_that_is_too_short_is_told_before_the_run(host: Host) -> None:
+    """The mirror's text is the only data here, and the published 128 samples of 512 tokens are more than it has."""
+    asked = PlanChoices(global_scheme="fp8", kv_cache_scheme=None)
+    plan = host.client.plan(PlanRequest(model_analysis=analysed(host), request=asked)).quant_plan
+    assert "text_too_short" in [finding.code for finding in plan.blocked_by]

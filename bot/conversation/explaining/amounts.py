@@ -1,6 +1,8 @@
-"""Bytes and seconds in a sentence."""
+"""Bytes, seconds and measurements in a sentence."""
 
 from __future__ import annotations
+
+import math
 
 _UNITS = ("kB", "MB", "GB", "TB", "PB")
 
@@ -25,3 +27,15 @@ def duration(seconds: float) -> str:
     if not hours:
         return f"{minutes} min"
     return f"{hours} h {left} min" if left else f"{hours} h"
+
+
+def number(value: float) -> str:
+    """A measurement in four digits: 7.312."""
+    if not math.isfinite(value):
+        return "not a number" if math.isnan(value) else "infinite"
+    return f"{value:.4g}"
+
+
+def change(fraction: float) -> str:
+    """A relative change with its sign: +1.4 %."""
+    return f"{fraction:+.1%}".replace("%", " %") if math.isfinite(fraction) else "beyond measure"

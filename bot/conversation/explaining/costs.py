@@ -1,15 +1,18 @@
-"""What a plan will take: bytes, memory and time, as far as the runner could compute them."""
+"""What a plan will take, or its run took: bytes, memory and time, as far as they could be computed or measured."""
 
 from __future__ import annotations
 
 from bot.conversation.explaining.amounts import duration, size
 from bot.conversation.explaining.asked import Asked
 from bot.conversation.explaining.known import Known
+from bot.conversation.explaining.outcome import ended_run, outcome
 from bot.conversation.state import Running
 from bot.conversation.words.phrases import PhraseBook
 from schemas.artifacts.plan import QuantPlan
 
-_ALL = PhraseBook("cost", "costs", "take", "need", "needs", "require", "requires", "estimate", "estimates", "resources")
+_ALL = PhraseBook(
+    "cost", "costs", "take", "need", "needs", "require", "requires", "estimate", "estimates", "resources", "took"
+)
 _TIME = PhraseBook(
     *("how long", "time", "duration", "when will", "when is it", "hours", "minutes", "how fast", "how soon", "eta"),
     "take long",
@@ -23,13 +26,21 @@ _MEMORY = PhraseBook(
     *("memory", "vram", "ram", "fit", "fits", "oom", "out of memory", "gpu memory", "host memory"),
     *("which gpu", "what gpu", "what gpus", "which gpus", "how many gpus", "one gpu", "a gpu", "my gpu", "gpu"),
 )
+_QUALITY = PhraseBook(
+    *("how good", "how well", "how accurate", "how bad", "how much worse", "perplexity", "ppl", "quality", "accuracy"),
+    *("accuracy loss", "degradation", "worse", "any good"),
+)
 _HOW_MUCH = PhraseBook("how much", "what does", "what will", "what would", "how many", "does it", "will it", "what")
 
 
 def cost(asked: Asked, known: Known) -> str | None:
-    """What it will take; only the part that is asked for, where one is. None where nothing of it is asked."""
+    """What it will take, or took; only the part that is asked for, where one is. None where nothing of it is asked."""
     named = [part for part, book in _PARTS.items() if asked.says(book)]
-    if not named and not (asked.says(_ALL) and asked.says(_HOW_MUCH)):
+    in_all = asked.says(_ALL) and asked.says(_HOW_MUCH)
+    if (run := ended_run(known)) is not None:
+        parts = [*named, "quality"] if asked.says(_QUALITY) else named
+        return outcome(run, parts, known) if parts or in_all else None
+    if not named and not in_all:
         return None
     if isinstance(known.state, Running) and named == ["time"]:
         return _left(known.state)

@@ -23,6 +23,7 @@ class Gathered:
         self._calibration: dict[str, JsonValue] = {}
         self._layers: dict[str, str | None] = {}
         self._excluded: dict[str, bool] = {}
+        self._also: list[str] = []
         self._without: list[str] = []
         self._refused: list[str] = []
         self.contradicts = False
@@ -47,6 +48,11 @@ class Gathered:
         """Layers that are left out beside those that are already, or quantized after all."""
         for pattern in patterns:
             self._put(self._excluded, pattern, excluded)
+        return True
+
+    def also(self, algorithms: Iterable[str]) -> bool:
+        """Algorithms that are applied behind those that stand."""
+        self._also += algorithms
         return True
 
     def without(self, algorithm: str) -> bool:
@@ -79,7 +85,11 @@ class Gathered:
         if self._refused and choices.get("global_scheme") in (None, *self._refused):
             return None
         asked = choices.get("algorithm")
-        if isinstance(asked, str) and set(asked.split(",")) & set(self._without):
+        if self._also and "algorithm" in choices:
+            if not isinstance(asked, str):
+                return None
+            choices["algorithm"] = asked = ",".join(dict.fromkeys([*asked.split(","), *self._also]))
+        if {*self._also, *(asked.split(",") if isinstance(asked, str) else ())} & set(self._without):
             return None
         exclusions = Exclusions(
             add=tuple(pattern for pattern, excluded in self._excluded.items() if excluded),
@@ -101,6 +111,7 @@ class Gathered:
                 choices=choices,
                 exclusions=exclusions,
                 layer_schemes=self._layers,
+                with_algorithms=tuple(dict.fromkeys(self._also)) if "algorithm" not in choices else (),
                 without_algorithms=tuple(self._without) if "algorithm" not in choices else (),
             )
         except ValidationError:

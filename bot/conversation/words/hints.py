@@ -36,7 +36,16 @@ _SPOKEN = {
 }
 _SEVERAL = PhraseBook(*_SPOKEN)
 
+STANDS = "What nobody changes stays as it is: say what shall be otherwise."
+_MEASURES = "Say how much is measured, as in: smoke evaluation, or: full evaluation."
 _ADVICE = {
+    **{f"{dont} {drop}": STANDS for dont in ("dont", "do not", "never") for drop in ("drop", "remove", "disable")},
+    **{
+        f"{dont} {skip} {what}": _MEASURES
+        for dont in ("dont", "do not", "never")
+        for skip in ("skip", "drop", "remove", "disable")
+        for what in ("evaluation", "the evaluation", "eval", "evaluating")
+    },
     "group": "Name the scheme with its group, as in: int4 group size 128.",
     "group size": "Name the scheme with its group, as in: int4 group size 128.",
     "group_size": "Name the scheme with its group, as in: int4 group size 128.",
@@ -54,6 +63,10 @@ _ADVICE = {
 }
 _LAYERS = re.compile(r"[\w.*]*(?:_proj|lm_head|self_attn)[\w.*]*|\*[\w.]+\*?|[\w.]+\*")
 _ADVISED = PhraseBook(*_ADVICE)
+_HYPHENED = re.compile(r"[a-z]+_[0-9]+")
+_GROUP = PhraseBook("group size", "group_size", "groupsize", "group", "groups of", "group size of", "per group")
+_THOUSANDS = re.compile(r"([1-9][0-9]{0,2})k")
+_OF_TOKENS = frozenset({"seq", "len", "length", "seq_len", "seqlen", "seq_length", "sequence_length", "tokens"})
 
 # Words of this program's own that are worth a hint when they are mistyped.
 _WORDS = (
@@ -92,6 +105,8 @@ def of(tokens: tuple[Token, ...], vocabulary: Vocabulary) -> str:
             return _may_be(said, _MEANS[_SPOKEN[" ".join(keys[at : at + length])]])
         if token.kind is Kind.WORD and (names := family(token.key, vocabulary)):
             return _may_be(token.text, names)
+        if told := _apart(shown, at, vocabulary) or _grouped(shown, at, vocabulary) or _thousands(token.key, keys):
+            return told
         if length := _ADVISED.longest(keys, at):
             return _ADVICE[" ".join(keys[at : at + length])]
     if shown and shown[0].kind is Kind.WORD and _LAYERS.fullmatch(shown[0].text):
@@ -101,6 +116,38 @@ def of(tokens: tuple[Token, ...], vocabulary: Vocabulary) -> str:
         if token.kind is Kind.WORD and (near := nearest(token.key, vocabulary)):
             return f"Did you mean {_either(near)}?"
     return ""
+
+
+def _apart(tokens: tuple[Token, ...], at: int, vocabulary: Vocabulary) -> str:
+    """ "int 4", "int-4": the schemes that begin so, for a name that was written in two."""
+    keys = [token.key for token in tokens[at : at + 2]]
+    whole = len(keys) == 2 and keys[1].isdigit()
+    joined = "".join(keys) if whole else keys[0].replace("_", "") if _HYPHENED.fullmatch(keys[0]) else ""
+    names = sorted(name for known, name in vocabulary.scheme_of.items() if joined and _starts(known, joined))
+    said = " ".join(token.text for token in tokens[at : at + 1 + whole])
+    return "" if not names else f"Did you mean {names[0]}?" if len(names) == 1 else _may_be(said, names)
+
+
+def _starts(known: str, joined: str) -> bool:
+    return len(joined) >= _SHORTEST and (known == joined or known.startswith(f"{joined}_"))
+
+
+def _grouped(tokens: tuple[Token, ...], at: int, vocabulary: Vocabulary) -> str:
+    """ "group size 128" without what is grouped so: the schemes that have such groups."""
+    length = _GROUP.longest([token.key for token in tokens], at)
+    if not length or at + length >= len(tokens) or any(token.key in values.ALIASES for token in tokens[:at]):
+        return ""
+    end = f"_{tokens[at + length].key}"
+    names = sorted(name for known, name in vocabulary.scheme_of.items() if end[1:].isdigit() and known.endswith(end))
+    return _may_be(" ".join(token.text for token in tokens[at : at + length + 1]), names) if names else ""
+
+
+def _thousands(key: str, keys: list[str]) -> str:
+    """ "seq len 2k": of tokens, that is one number or the other."""
+    found = _THOUSANDS.fullmatch(key)
+    if found is None or not _OF_TOKENS & {*keys}:
+        return ""
+    return _may_be(key, [str(int(found[1]) * thousand) for thousand in (1_000, 1_024)])
 
 
 def family(key: str, vocabulary: Vocabulary) -> list[str]:

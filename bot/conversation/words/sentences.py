@@ -59,8 +59,14 @@ _CLAUSES: tuple[Clause, ...] = (
 )
 
 
-# What stands beside something else, and is one by itself: a plan has one KV cache, and a list of algorithms.
-_ADDED: tuple[Clause, ...] = (quantizing.kv_cache, measuring.evaluation, finishing.export, running.multi_gpu)
+# What may stand beside something else: a plan has one KV cache, and a list of algorithms.
+_ADDED: tuple[Clause, ...] = (
+    quantizing.kv_cache,
+    measuring.evaluation,
+    finishing.export,
+    running.multi_gpu,
+    quantizing.added,
+)
 
 
 _ONE_BY_ONE = "Say of each what becomes of it, as in: no awq, use fp8."
@@ -164,9 +170,6 @@ def _clause(cursor: Cursor, gathered: Gathered) -> bool:
             return True
         cursor.at = start
     if cursor.takes(openings.ADD):
-        if values.algorithm(cursor) is not None:
-            cursor.advice = quantizing.ALL_ALGORITHMS
-        cursor.at = start + 1
         cursor.skips_article()
         return _any_of(_ADDED, cursor, gathered, start)
     cursor.wished = cursor.sees(openings.WISHES)
@@ -214,6 +217,12 @@ def _to_quantize(cursor: Cursor, gathered: Gathered, in_thread: bool) -> bool:
     if not called_model and cursor.takes(openings.THE_SAME):
         return True
     cursor.takes(openings.ASSIGNS)
+    behind = cursor.at
+    if not called_model and (name := values.algorithm(cursor)) is not None:
+        # It may be a model's folder as well, and what is to be quantized is no algorithm.
+        cursor.at, cursor.advice = start, f"Say: use {name}, for the algorithm; or: model ./{name}, for a folder."
+        return False
+    cursor.at = behind
     if not _is_said_of_a_plan(cursor):
         alone = cursor.sees_behind(openings.BEHIND_NAME) or _scheme_behind(cursor)
         any_name = called_model or cursor.sees_behind(openings.MODEL_WORD) or (not in_thread and alone)

@@ -33,7 +33,7 @@ def at(tokens: tuple[Token, ...], start: int) -> str:
 def from_here(tokens: tuple[Token, ...], start: int) -> str:
     """All from a token on, as much as is shown."""
     shown = tokens[start : start + _MOST_TOKENS]
-    text = " ".join(token.text for token in shown if token.text != "\n").strip()
+    text = " ".join(" ".join(token.text for token in shown).split())
     cut = len(text) > MOST_CHARACTERS
     return f"{text[: MOST_CHARACTERS - 1]}…" if cut else text
 

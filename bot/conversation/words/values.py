@@ -41,6 +41,10 @@ _GROUP = PhraseBook(
     *("group size", "group_size", "groups of", "with group size", "with groups of", "group", "g", "groupsize", "gs"),
     *(
         "with group",
+        "per group",
+        "per_group",
+        "per group of",
+        "per group size",
         "group size of",
         "with a group size of",
         "in groups of",

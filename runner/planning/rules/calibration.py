@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from runner.planning import datasets, evaluation, remote_code
-from runner.planning.rules.registry import Case, Remark, blocks, rule, warns
+from runner.planning import datasets, evaluation, flags, remote_code
+from runner.planning.rules.registry import Case, Remark, blocks, informs, rule, samples, warns
 from runner.planning.schemes import similar_names
+
+_SPECIAL_TOKENS = 16
+"""Tokens that a tokenizer puts around a text, at the most: all others stand for one byte of it or more."""
+
+_USUAL_BYTES, _MANY_BYTES = 4, 6
+"""Bytes of text for one token: 3 to 4 are usual, and hardly any text has more than 6."""
 
 _MANY_TOKENS = 10_000_000
 """Tokens of calibration beyond which it is hardly meant: 150 times the published 128 samples of 512."""
@@ -50,6 +56,56 @@ def the_entry_point_takes_the_dataset(case: Case) -> Iterator[Remark]:
         )
 
 
+@rule("text_too_short")
+def the_text_is_long_enough(case: Case) -> Iterator[Remark]:
+    """Our own script refuses a text with fewer tokens than it is to calibrate and to evaluate on, before it loads.
+
+    How many tokens a text has only its tokenizer tells; each stands for at least one byte of the file. Source: our
+    script, and how byte-level tokenizers work.
+    """
+    wanted, size = case.plan.calibration, case.host.dataset_bytes.get(case.plan.calibration.dataset)
+    if case.plan.entry_point != "own" or size is None or not datasets.is_file(wanted.dataset):
+        return
+    evaluated = flags.least_evaluated(case.plan)
+    needed = wanted.num_calib_data * wanted.seq_len + evaluated
+    if needed <= size // _USUAL_BYTES:
+        return
+    also = f" and {evaluated:,} for the evaluation" if evaluated else ""
+    asked = f"{samples(wanted.num_calib_data)} of {wanted.seq_len:,} tokens{also} need {needed:,} tokens"
+    fitting = max(0, size // _MANY_BYTES - evaluated) // wanted.seq_len
+    hint = (
+        f"Up to {samples(fitting)} of {wanted.seq_len:,} tokens fit even at {_MANY_BYTES} bytes a token "
+        f"(num_calib_data {fitting}); or take a longer text."
+        if fitting
+        else "Not one sample of this length is sure to fit: take a shorter seq_len or a longer text."
+    )
+    if needed > size + _SPECIAL_TOKENS:
+        yield blocks(f"{wanted.dataset} is too short: {asked}, and it has {size:,} bytes.", hint)
+    else:
+        yield warns(
+            f"{wanted.dataset} may be too short: {asked}, and its {size:,} bytes usually are about "
+            f"{size // _USUAL_BYTES:,} tokens.",
+            hint,
+        )
+
+
+@rule("batch_not_full")
+def every_sample_is_in_a_batch(case: Case) -> Iterator[Remark]:
+    """The engine's programs drop the last batch when it is not full, without a word.
+
+    Source: data loader of amd-quark 0.13.
+    """
+    wanted = case.plan.calibration
+    left = wanted.num_calib_data % wanted.batch_size
+    if case.plan.entry_point in ("quantize_quark", "quark_cli") and left != wanted.num_calib_data and left:
+        yield warns(
+            f"{samples(left)} of {wanted.num_calib_data:,} {'is' if left == 1 else 'are'} ignored: "
+            f"{case.plan.entry_point} drops the last batch, which is not full.",
+            f"Take {wanted.num_calib_data - left} or {wanted.num_calib_data - left + wanted.batch_size} samples, or a "
+            "batch_size that divides their number.",
+        )
+
+
 @rule("batch_too_large")
 def a_batch_can_be_filled(case: Case) -> Iterator[Remark]:
     """The engine's programs drop the last batch when it is not full; fewer samples would calibrate on nothing.
@@ -59,7 +115,7 @@ def a_batch_can_be_filled(case: Case) -> Iterator[Remark]:
     wanted = case.plan.calibration
     if case.plan.entry_point != "own" and wanted.batch_size > wanted.num_calib_data:
         yield blocks(
-            f"A batch of {wanted.batch_size} cannot be filled from {wanted.num_calib_data} samples.",
+            f"A batch of {wanted.batch_size:,} cannot be filled from {samples(wanted.num_calib_data)}.",
             "Take a smaller batch_size or more samples.",
         )
 
@@ -81,11 +137,11 @@ def calibration_is_within_reason(case: Case) -> Iterator[Remark]:
             f"{least}.",
             "128 to 512 samples of 512 to 2048 tokens are usual.",
         )
-    if wanted.batch_size * wanted.seq_len > _LONG_BATCH:
+    together = min(wanted.batch_size, wanted.num_calib_data)  # a batch has no more samples than there are
+    if together * wanted.seq_len > _LONG_BATCH:
         yield warns(
-            f"One batch has {wanted.batch_size:,} samples of {wanted.seq_len:,} tokens, which have to fit into memory "
-            "at once.",
-            "Take a smaller batch_size; it changes no result.",
+            f"One batch has {samples(together)} of {wanted.seq_len:,} tokens, which have to fit into memory at once.",
+            "Take a smaller batch_size; it changes no result." if together > 1 else "Take a smaller seq_len.",
         )
 
 
@@ -149,7 +205,7 @@ def the_evaluation_can_compute(case: Case) -> Iterator[Remark]:
             "Skip the evaluation (evaluation_intent none).",
         )
     else:
-        yield warns("The result is not evaluated: a model with MXFP4 activations computes only on a GPU.")
+        yield warns("A model with MXFP4 activations computes only on a GPU: this host can write it and not try it.")
 
 
 @rule("result_unusable_here")
@@ -183,7 +239,7 @@ def the_evaluation_runs_no_unapproved_code(case: Case) -> Iterator[Remark]:
             "Skip the evaluation (evaluation_intent none), or take the entry point own.",
         )
     else:
-        yield warns("The result is not evaluated: the evaluation would run code of the model's repository.")
+        yield _not_evaluated(case, "the evaluation would run code of the model's repository")
 
 
 @rule("evaluation_data_missing")
@@ -195,4 +251,12 @@ def the_evaluation_has_data(case: Case) -> Iterator[Remark]:
     if case.plan.evaluation_intent != "none":
         yield blocks(f"The result cannot be evaluated: {missing}.", "Skip the evaluation, or fill the mirror.")
     else:
-        yield warns(f"The result is not evaluated: {missing}.")
+        yield _not_evaluated(case, missing)
+
+
+def _not_evaluated(case: Case, why: str) -> Remark:
+    """What is not measured for a reason of this host is a risk; what a person did not want measured is none."""
+    rows = case.plan.decisions
+    if any(row.decision == "evaluation_intent" and row.source == "request" for row in rows):
+        return informs(f"Nothing is evaluated, as requested; it could not be either: {why}.")
+    return warns(f"The result is not evaluated: {why}.")

@@ -9,6 +9,13 @@ from runner.planning.projections import Projection
 from runner.planning.rules.registry import Case, Remark, blocks, counted, informs, rule, warns
 from runner.planning.schemes import similar_names
 
+_LARGEST = {
+    **dict.fromkeys(("f16", "float16"), 65504.0),
+    **dict.fromkeys(("bf16", "bfloat16"), 3.3895313892515355e38),
+    **dict.fromkeys(("f32", "float32"), 3.4028234663852886e38),
+}
+"""The largest finite number of a dtype, by the names of safetensors and of torch."""
+
 
 @rule("unknown_kv_scheme")
 def kv_scheme_is_known(case: Case) -> Iterator[Remark]:
@@ -45,6 +52,30 @@ def kv_options_have_a_scheme(case: Case) -> Iterator[Remark]:
     if case.plan.kv_cache_post_rope:
         yield warns(
             "kv_cache_post_rope has no effect without a KV cache scheme.", "Add kv_cache_scheme fp8, or drop it."
+        )
+
+
+@rule("min_kv_scale_large")
+def the_least_scale_is_a_scale(case: Case) -> Iterator[Remark]:
+    """Every scale of the KV cache is raised to min_kv_scale: what the model's dtype cannot hold becomes infinite.
+
+    Above 1 a scale leaves FP8 fewer steps for usual values than none at all. Source: largest numbers of the dtypes, and
+    what a scale is.
+    """
+    least, plan = case.plan.min_kv_scale, case.plan
+    if least is None or plan.kv_cache_scheme is None:
+        return
+    dtype = (case.analysis.model.dtype or "") if plan.data_type == "auto" else plan.data_type
+    most = _LARGEST.get(dtype.lower(), _LARGEST["float32"])
+    if least > most:
+        yield blocks(
+            f"A min_kv_scale of {least:g} is more than the model's dtype can hold, which ends at {most:.3g}.",
+            "Take a small number such as 0.001, or plan without min_kv_scale.",
+        )
+    elif least > 1:
+        yield warns(
+            f"min_kv_scale {least:g} makes every scale of the KV cache at least that large, which costs accuracy.",
+            "Take a small number such as 0.001, or plan without min_kv_scale.",
         )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from fnmatch import fnmatchcase
 
 from runner.planning import layers
-from runner.planning.rules.registry import Case, Remark, blocks, counted, rule, warns
+from runner.planning.rules.registry import Case, Remark, blocks, counted, few, rule, short, warns
 from schemas.artifacts.analysis import LinearGroup, ModelAnalysis
 
 _EMBEDDINGS = ("embed_tokens", "wte", "word_embeddings", "embed_in", "tok_embeddings", "embed_positions")
@@ -17,7 +17,7 @@ def unchanged_exclusions_are_the_engines(case: Case) -> Iterator[Remark]:
     """Unchanged exclusions are left out of the command, so the engine's own apply: those must be the ones shown."""
     defaults = case.default_exclusions
     if not case.plan.exclude_layers_changed and set(case.plan.exclude_layers) != set(defaults):
-        shown, own = ", ".join(case.plan.exclude_layers) or "none", ", ".join(defaults) or "none"
+        shown, own = few(case.plan.exclude_layers) or "none", few(defaults) or "none"
         yield blocks(
             f"The plan shows {shown} as the engine's own exclusions, which are {own}.", "Plan again with this runner."
         )
@@ -68,13 +68,14 @@ def exclusions_match_layers(case: Case) -> Iterator[Remark]:
     """
     if not case.plan.exclude_layers_changed or not case.analysis.quantization_targets.groups:
         return
-    defaults = case.default_exclusions
-    for pattern in case.plan.exclude_layers:
-        if pattern not in defaults and not layers.hits(pattern, case.analysis):
-            yield warns(
-                f"The exclusion {pattern} matches no linear layer, so it leaves nothing alone.",
-                _better(pattern, case.analysis),
-            )
+    asked = (pattern for pattern in case.plan.exclude_layers if pattern not in case.default_exclusions)
+    idle = [pattern for pattern in asked if not layers.hits(pattern, case.analysis)]
+    if len(idle) == 1:
+        message = f"The exclusion {short(idle[0])} matches no linear layer, so it leaves nothing alone."
+        yield warns(message, _better(idle[0], case.analysis))
+    elif idle:
+        message = f"{len(idle):,} exclusions match no linear layer, so they leave nothing alone: {few(idle)}."
+        yield warns(message, f"The first one: {_better(idle[0], case.analysis)}")
 
 
 @rule("override_matches_nothing")
@@ -87,15 +88,25 @@ def overrides_match_layers(case: Case) -> Iterator[Remark]:
     """
     if not case.analysis.quantization_targets.groups:
         return
-    for pattern, scheme in case.plan.layer_quant_config.items():
-        if layers.hits(pattern, case.analysis) or _embeddings(pattern, case.analysis):
-            continue
-        message = f"The pattern {pattern} matches no linear layer, so {scheme} would be used nowhere."
-        hint = _better(pattern, case.analysis)
-        if layers.names_are_modules(case.analysis):
-            yield blocks(message, hint)
-        else:
-            yield warns(message, f"{hint} The engine's own list of modules, once it is there, makes it certain.")
+    asked = case.plan.layer_quant_config
+    idle = [
+        pattern
+        for pattern in asked
+        if not layers.hits(pattern, case.analysis) and not _embeddings(pattern, case.analysis)
+    ]
+    if not idle:
+        return
+    hint = _better(idle[0], case.analysis)
+    if len(idle) == 1:
+        first = idle[0]
+        message = f"The pattern {short(first)} matches no linear layer, so {asked[first]} would be used nowhere."
+    else:
+        message = f"{len(idle):,} overrides match no linear layer, so they would be used nowhere: {few(idle)}."
+        hint = f"The first one: {hint}"
+    if layers.names_are_modules(case.analysis):
+        yield blocks(message, hint)
+    else:
+        yield warns(message, f"{hint} The engine's own list of modules, once it is there, makes it certain.")
 
 
 @rule("override_excluded")
@@ -116,9 +127,10 @@ def overrides_reach_their_layers(case: Case) -> Iterator[Remark]:
                     groups.append(group)
         if lost or pattern in plan.exclude_layers:
             which = f"{lost} of the {total} layers" if lost < total else "all layers"
-            shown = layers.described(groups) or pattern
+            shown = layers.described(groups) or short(pattern)
             yield warns(
-                f"The exclusions win over {scheme} for {pattern}: {which} that it matches are excluded ({shown}).",
+                f"The exclusions win over {scheme} for {short(pattern)}: {which} that it matches are excluded "
+                f"({shown}).",
                 "Remove the exclusion to quantize them, or the override.",
             )
 
@@ -133,8 +145,9 @@ def overrides_do_not_compete(case: Case) -> Iterator[Remark]:
             if shared:
                 count = counted(sum(hit.count for hit in shared))
                 yield warns(
-                    f"{first} and {second} both match {count} ({layers.described(hit.group for hit in shared)}); "
-                    f"the more specific {first} ({scheme}) counts.",
+                    f"{short(first)} and {short(second)} both match {count} "
+                    f"({layers.described(hit.group for hit in shared)}); the more specific {short(first)} ({scheme}) "
+                    "counts.",
                 )
 
 
@@ -160,8 +173,8 @@ def overrides_leave_the_embedding_alone(case: Case) -> Iterator[Remark]:
         reached = _embeddings(pattern, case.analysis)
         if reached and not any(fnmatchcase(reached[0], excluded) for excluded in case.plan.exclude_layers):
             yield warns(
-                f"{pattern} matches the embedding as well ({reached[0]}, where the model has it), which would become "
-                f"{scheme}.",
+                f"{short(pattern)} matches the embedding as well ({reached[0]}, where the model has it), which would "
+                f"become {scheme}.",
                 f"Exclude {reached[0]}, or take a narrower pattern; few servers load quantized embeddings.",
             )
 
@@ -198,5 +211,5 @@ def _better(pattern: str, analysis: ModelAnalysis) -> str:
     for wider in dict.fromkeys((f"*{bare}", f"*{bare}*", f"*{bare.lower()}*")) if bare else ():
         count = sum(hit.count for hit in layers.hits(wider, analysis))
         if count:
-            return f"A pattern must match the whole name: {wider} would match {counted(count)}."
+            return f"A pattern must match the whole name: {short(wider)} would match {counted(count)}."
     return f"Layers are named like {layers.described(analysis.quantization_targets.groups)}."

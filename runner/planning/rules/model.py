@@ -20,7 +20,9 @@ def the_engine_knows_the_model(case: Case) -> Iterator[Remark]:
     """
     found = case.analysis.compatibility
     if found.status == "unsupported":
-        yield blocks(found.message, "Take another model, or an engine that has a template for this one.")
+        broken = any(risk.code == "shapes_differ" for risk in case.analysis.risks)
+        other = "Take another model, or an engine that has a template for this one."
+        yield blocks(found.message, "Put config.json and weights of the same model there." if broken else other)
     elif case.template is None:
         kind = case.analysis.model.model_type
         yield blocks(

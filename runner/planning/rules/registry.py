@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -66,6 +67,14 @@ class Remark:
     hint: str = ""
 
 
+_LONGEST = 80
+"""Characters of one pattern, name or path in a sentence: whole ones stand in the plan itself."""
+
+_MOST = 8
+"""Findings of one code and gravity; where there are more, the first three speak for the rest."""
+
+_FEW = 3
+
 Body = Callable[[Case], Iterator[Remark]]
 Rule = Callable[[Case], Iterator[Finding]]
 
@@ -78,8 +87,9 @@ def rule(code: str) -> Callable[[Body], Rule]:
 
     def register(body: Body) -> Rule:
         def found(case: Case) -> Iterator[Finding]:
-            for remark in body(case):
-                yield Finding(severity=remark.severity, code=code, message=remark.message, hint=remark.hint)
+            for remark in _told(list(body(case))):
+                message, hint = _without_long_words(remark.message), _without_long_words(remark.hint)
+                yield Finding(severity=remark.severity, code=code, message=message, hint=hint)
 
         if code in RULES:
             raise ValueError(f"two rules are called {code}")
@@ -108,3 +118,39 @@ def informs(message: str, hint: str = "") -> Remark:
 def counted(count: int) -> str:
     """A number of layers for a sentence."""
     return "1 layer" if count == 1 else f"{count:,} layers"
+
+
+def samples(count: int) -> str:
+    """A number of samples for a sentence."""
+    return "1 sample" if count == 1 else f"{count:,} samples"
+
+
+def short(text: str) -> str:
+    """A value in a sentence: of a long one the beginning and the end, which names the layer or the file."""
+    if len(text) <= _LONGEST:
+        return text
+    tail = _LONGEST // 3
+    return f"{text[: _LONGEST - tail - 3]}...{text[-tail:]}"
+
+
+def few(values: Iterable[str]) -> str:
+    """Several values in a sentence: the first three, and how many more there are."""
+    shown = [short(value) for value in values]
+    if len(shown) <= _FEW + 1:
+        return ", ".join(shown)
+    return f"{', '.join(shown[:_FEW])} and {len(shown) - _FEW:,} more"
+
+
+def _told(remarks: list[Remark]) -> Iterator[Remark]:
+    """The remarks; hundreds of one kind are told by three of them and a count, for nobody reads the others."""
+    for severity in dict.fromkeys(remark.severity for remark in remarks):
+        alike = [remark for remark in remarks if remark.severity is severity]
+        if len(alike) <= _MOST:
+            yield from alike
+            continue
+        yield from alike[:_FEW]
+        yield Remark(severity, f"The like holds {len(alike) - _FEW:,} more times in this plan.")
+
+
+def _without_long_words(text: str) -> str:
+    return re.sub(rf"\S{{{_LONGEST + 1},}}", lambda word: short(word.group()), text)

@@ -192,7 +192,7 @@ def test_the_plan_says_every_decision_and_its_reason() -> None:
     assert read(card).startswith(PLAN)
     assert kinds_of(card) == YES_EDIT_NO
     said = fields_of(card)
-    assert said["Expected output"] == "9.4 GB, 58 % of the original's 16.4 GB"
+    assert said["Expected output"] == "9.4 GB for all files, 58 % of the 16.4 GB of the original's weights"
     assert said["Disk"] == "needs 9.9 GB, 10.0 TB free"
     assert card.alternative == (
         "Plan for Qwen3-8B: fp8, KV cache fp8, no algorithm, 128 x 512 tokens of pileval, about 9.4 GB. "
@@ -300,9 +300,9 @@ def test_the_result_stands_beside_the_original(tmp_path: Path) -> None:
     numbers = table_of(card)
     assert numbers.head == ("", "Original", "Quantized", "Change")
     assert numbers.rows[0] == ("Perplexity (wikitext)", "7.217", "7.275", "+0.8 %")
-    assert numbers.rows[1] == ("Size", "754.9 kB", "483.1 kB", "-36.0 %")
+    assert numbers.rows[1] == ("Size of all files", "754.9 kB", "483.1 kB", "-36.0 %")
     assert table_of(card, 1).rows[0] == (
-        "Size",
+        "Size of all files",
         amounts.size(plan.estimates.output_bytes),
         "483.1 kB",
         _off(plan, report),
@@ -341,7 +341,7 @@ def test_what_was_not_measured_is_said() -> None:
     numbers = table_of(result_card(7, states.reviewing_result(run=ended_run(RunState.SUCCEEDED, report)), None))
     assert numbers.rows == (
         ("Perplexity", "not measured", "not measured", ""),
-        ("Size", "100 bytes", "unknown", ""),
+        ("Size of all files", "100 bytes", "unknown", ""),
     )
 
 

@@ -21,7 +21,7 @@ from schemas.artifacts.report import Measured
 from schemas.runs import RunState
 from tests import samples
 from tests.bot.cards.board import board_at
-from tests.bot.cards.documents import ended_run
+from tests.bot.cards.documents import ended_run, plan_for
 from tests.bot.cards.reading import fields_of, read, table_of
 from tests.bot.conversation import samples as states
 
@@ -126,9 +126,56 @@ def test_patterns_of_people_that_match_nothing_are_a_warning_once() -> None:
     card = plan(document)
     assert warnings(card) == ["*atn* matches no layer of this model.", "*router* matches no layer of this model."]
     assert "counted in the names in the headers" in table_of(card, 1).caption
-    known = Finding(severity=Severity.WARNS, code="x", message="The pattern *atn* matches nothing.")
+    known = Finding(
+        severity=Severity.WARNS,
+        code="override_matches_nothing",
+        message="The pattern *atn* matches no linear layer, so fp8 would be used nowhere.",
+    )
     card = plan(document.model_copy(update={"findings": [known]}))
     assert warnings(card) == [known.message, "*router* matches no layer of this model."]
+
+
+def test_a_pattern_that_stands_in_what_is_said_of_others_has_its_own_warning() -> None:
+    matches = [LayerMatch(pattern=pattern, role="exclude", count=0) for pattern in ("layer", "*atn*", "*a*")]
+    said = [
+        ("exclusion_matches_nothing", "The exclusion *atn* matches no linear layer, so it leaves nothing alone."),
+        ("weights_wide", "The exclusion *a* matches no taste, and this layer is wide."),
+    ]
+    findings = [Finding(severity=Severity.INFORMS, code=code, message=message) for code, message in said]
+    card = plan(samples.plan(layer_matches=matches, exclude_layers_changed=True, findings=findings))
+    assert warnings(card) == ["layer matches no layer of this model.", "*a* matches no layer of this model."]
+
+
+def test_the_engines_own_exclusions_are_nobodys_mistake() -> None:
+    matches = [LayerMatch(pattern=pattern, role="exclude", count=0) for pattern in ("*.gate", "*router*")]
+    kept = states.ANALYSIS.model_copy(update={"exclude_defaults": ("lm_head", "*.gate")})
+    document = samples.plan(layer_matches=matches, exclude_layers_changed=True)
+    card = plan_card(7, states.reviewing_plan(analysis=kept), document)
+    assert warnings(card) == ["*router* matches no layer of this model."]
+
+
+@pytest.mark.parametrize(
+    "choices",
+    [
+        {"exclude_layers": ["lm_head", "*nothing*"]},
+        {"layer_quant_config": {"*nothing*": "int4_wo_128"}},
+        {"layer_quant_config": {"*embed_tokens": "int4_wo_128"}},
+    ],
+)
+def test_the_planner_and_the_card_do_not_say_it_twice(choices: dict[str, Any]) -> None:
+    document = plan_for(global_scheme="fp8", **choices)
+    (pattern,) = [one.pattern for one in document.layer_matches if one.pattern != "lm_head"]
+    text = [note.message for block in plan(document).body if isinstance(block, Notes) for note in block.notes]
+    assert sum(pattern in message for message in text) == 1
+
+
+def test_what_the_engine_never_quantizes_is_said() -> None:
+    targets = samples.analysis().quantization_targets
+    router = targets.groups[0].model_copy(
+        update={"pattern": "layers.*.gate", "never_quantized": True, "excluded_by_default": True}
+    )
+    document = samples.analysis(quantization_targets=targets.model_copy(update={"groups": [router]}))
+    assert table_of(analysis(document)).rows[0][3] == "BF16, never quantized"
 
 
 def test_a_written_configuration_is_shown_folded_and_bound() -> None:
@@ -202,7 +249,7 @@ def test_needs_stand_beside_what_is_there() -> None:
         runs_of_this_kind=3,
     )
     assert said == {
-        "Expected output": "9.0 GB, 56 % of the original's 16.0 GB",
+        "Expected output": "9.0 GB for all files, 56 % of the 16.0 GB of the original's weights",
         "GPU memory": "needs about 18.0 GB of 206.0 GB, 200.0 GB of it free now",
         "Main memory": "needs about 34.0 GB of 512.0 GB",
         "Weights": "read and written file by file",
@@ -210,7 +257,7 @@ def test_needs_stand_beside_what_is_there() -> None:
             "needs 26.0 GB, 100.0 GB free: 9.0 GB for the output, 16.0 GB of the model to download, "
             "500.0 MB of datasets to download"
         ),
-        "Time": "12 min to 15 min, from 3 finished runs of this kind",
+        "Time": "12 min to 15 min for the command alone, from 3 finished runs of this kind",
     }
 
 
@@ -225,7 +272,7 @@ def test_what_is_not_known_is_said_or_left_out() -> None:
 
 def test_one_run_gives_one_time() -> None:
     said = needs(seconds_least=65, seconds_most=65, runs_of_this_kind=1)
-    assert said["Time"] == "1 min 5 s, from 1 finished run of this kind"
+    assert said["Time"] == "1 min 5 s for the command alone, from 1 finished run of this kind"
 
 
 def result(estimates: Estimates, measured: Measured | None, size: int | None = None) -> Card:
@@ -248,27 +295,33 @@ def test_what_was_predicted_stands_beside_what_it_became() -> None:
     table = table_of(result(predicted, measured, 10 * GB + 50_000_000), 1)
     assert table.head == ("", "Predicted", "Actual", "Difference")
     assert table.rows == (
-        ("Size", "10.0 GB", "10.1 GB", "+0.5 %"),
+        ("Size of all files", "10.0 GB", "10.1 GB", "+0.5 %"),
         ("GPU memory", "20.0 GB", "19.0 GB", "-5.0 %"),
         ("Main memory", "30.0 GB", "33.0 GB", "+10.0 %"),
-        ("Time", "10 min to 20 min", "30 min", "+50.0 %"),
+        ("Time of the command", "10 min to 20 min", "30 min", "+50.0 %"),
     )
 
 
 def test_a_time_within_what_was_said_is_not_off() -> None:
     predicted = Estimates(seconds_least=600, seconds_most=1200, runs_of_this_kind=2)
     table = table_of(result(predicted, Measured(seconds=700)), 1)
-    assert table.rows == (("Time", "10 min to 20 min", "12 min", "0.0 %"),)
+    assert table.rows == (("Time of the command", "10 min to 20 min", "12 min", "0.0 %"),)
 
 
 def test_what_nobody_measured_or_predicted_is_said() -> None:
     table = table_of(result(Estimates(output_bytes=GB), Measured(seconds=60, host_memory_bytes=GB), None), 1)
     assert table.rows == (
-        ("Size", "1.0 GB", "not measured", ""),
+        ("Size of all files", "1.0 GB", "not measured", ""),
         ("Main memory", "not predicted", "1.0 GB", ""),
-        ("Time", "not predicted", "1 min", ""),
+        ("Time of the command", "not predicted", "1 min", ""),
     )
     assert "Predicted" not in read(result(Estimates(), Measured(seconds=60), GB))
+
+
+def test_the_whole_run_and_its_command_are_told_apart() -> None:
+    assert fields_of(result(Estimates(), None))["Took"] == "3 min 20 s"
+    said = fields_of(result(Estimates(), Measured(seconds=150)))
+    assert said["Took"] == "3 min 20 s with verification; the command alone 2 min 30 s"
 
 
 def test_deviations_from_the_published_mapping_have_a_reason() -> None:

@@ -278,7 +278,7 @@ def test_the_prediction_of_the_plan_stands_on_the_result() -> None:
     board = board_at(states.running())
     documents = Documents(plan=samples.plan(estimates=estimates))
     board.go(states.reviewing_result(run=ended_run(RunState.SUCCEEDED, report)), documents=documents)
-    assert "Size | 90 bytes | 99 bytes | +10.0 %" in read(board.card("result:4"))
+    assert "Size of all files | 90 bytes | 99 bytes | +10.0 %" in read(board.card("result:4"))
 
 
 @pytest.mark.parametrize("state", states.all_states().values(), ids=states.all_states().keys())

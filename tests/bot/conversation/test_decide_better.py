@@ -147,6 +147,23 @@ def test_other_targets_lead_back_to_checkpoint_1(kind: str) -> None:
     assert after.request == before.request
 
 
+def renamed(pattern: str) -> Any:
+    """The exact list with other names for the q_proj layers."""
+    targets = SAME.quantization_targets
+    first = targets.groups[0].model_copy(update={"pattern": pattern})
+    return SAME.model_copy(update={"quantization_targets": targets.model_copy(update={"groups": [first]})})
+
+
+@pytest.mark.parametrize("kind", BEFORE_THE_COMMAND)
+def test_patterns_that_match_nothing_any_more_are_named(kind: str) -> None:
+    asked = REQUEST.model_copy(update={"choices": {"layer_quant_config": {"*down_proj": "int4_wo_128"}}})
+    before = all_states()[kind].model_copy(update={"request": asked})
+    after = hears(before, renamed("model.layers.*.fused.q_proj"))
+    assert isinstance(after, ReviewingAnalysis)
+    assert after.because.endswith("By the engine's names, *down_proj matches nothing now: correct what was asked for.")
+    assert after.request == asked
+
+
 def test_replaced_exclusions_make_every_layer_a_target() -> None:
     head = (
         samples.analysis()
@@ -202,6 +219,28 @@ def test_why_there_is_none_is_noted_and_an_older_runner_is_no_news(code: str, to
     assert known is not None
     assert (known.better, known.no_better) == ("none", told)
     assert after == planning(analysis=known)
+
+
+@pytest.mark.parametrize("code", ["engine_broken", "probe_timeout", "modules_not_built", "hub_timeout"])
+def test_a_failure_that_may_pass_is_asked_about_again_in_the_next_step(code: str) -> None:
+    trouble = Trouble(code=code, message="The probe failed.")
+    failed = went_on(decide(reviewing_plan(), NoBetterAnalysis(ANALYSIS.digest, NOON, trouble), POLICY))
+    assert background(failed) is None
+    later = failed.model_copy(update={"step": failed.step + 1})
+    assert background(later) == background(reviewing_plan())
+    again = went_on(decide(later, NoBetterAnalysis(ANALYSIS.digest, NOON, trouble), POLICY))
+    assert background(again) is None
+    known = reached(hears(later)).analysis
+    assert known is not None
+    assert (known.better, known.no_better, known.again_after) == ("none", "", None)
+    assert known.confirmed is not None
+
+
+@pytest.mark.parametrize("code", ["depth_not_offered", "modules_need_code", "modules_unknown_family"])
+def test_what_is_so_for_good_is_not_asked_about_again(code: str) -> None:
+    trouble = Trouble(code=code, message="Not here.")
+    failed = went_on(decide(reviewing_plan(), NoBetterAnalysis(ANALYSIS.digest, NOON, trouble), POLICY))
+    assert background(failed.model_copy(update={"step": failed.step + 1})) is None
 
 
 @pytest.mark.parametrize("stage", [Stage.PLAN, Stage.MANIFEST])

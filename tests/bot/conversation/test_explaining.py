@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,21 @@ from bot.conversation.explaining import Known, explain
 from bot.conversation.state import State
 from schemas.api import Capabilities
 from schemas.artifacts.plan import Decision, Estimates, Finding, LayerMatch, QuantPlan, Severity
+from schemas.artifacts.report import Measured, Perplexity
 from schemas.catalog import Algorithm, Catalogue
-from schemas.runs import Phase, Progress
+from schemas.runs import Phase, Progress, Run, RunState
 from tests import samples
-from tests.bot.conversation.samples import analysing, reviewing_analysis, reviewing_plan, run, running
+from tests.bot.conversation.samples import (
+    NOON,
+    analysing,
+    ended,
+    failed,
+    reviewing_analysis,
+    reviewing_plan,
+    reviewing_result,
+    run,
+    running,
+)
 
 RECORDED = Catalogue.model_validate(
     json.loads((Path(__file__).parents[2] / "data" / "catalogue-0.13.json").read_text(encoding="utf-8"))
@@ -176,6 +188,71 @@ def test_a_run_says_how_far_it_is() -> None:
     assert explain("how long will it take?", known(going)) == (
         "The run is at 40 %; its phase loading model ends in about 2 min."
     )
+
+
+def finished(**report: Any) -> Run:
+    values: dict[str, Any] = {
+        "size_bytes": 8_700_000_000,
+        "original_size_bytes": 16_381_470_720,
+        "measured": Measured(seconds=754, gpu_memory_bytes=17_500_000_000),
+        "perplexity": Perplexity(dataset="wikitext", tokens=4_096, original=7.2, quantized=7.3),
+    }
+    return run(
+        state=RunState.SUCCEEDED,
+        ended_at=NOON + timedelta(minutes=20),
+        report=samples.report().model_copy(update={**values, **report}),
+    )
+
+
+TOOK = "The run took 13 min; predicted: 5 min to 2 h 17 min."
+HAS = "The result has 8.7 GB, from 16.4 GB; predicted: 8.6 GB."
+SCORES = "Perplexity on 4,096 tokens of wikitext: 7.3, 7.2 for the original (+1.4 %). Lower is better."
+USED = "Peak of GPU memory: 17.5 GB; predicted: 18.0 GB."
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("how long did it take?", TOOK),
+        ("how big is it?", HAS),
+        ("how good is it?", SCORES),
+        ("what is the perplexity?", SCORES),
+        ("how much memory did it need?", USED),
+        ("how much disk space does it need?", HAS),
+        ("how big is it and how good is it?", f"{HAS} {SCORES}"),
+        ("what did it cost?", f"{TOOK} {HAS} {USED} {SCORES}"),
+        ("what does this cost?", f"{TOOK} {HAS} {USED} {SCORES}"),
+    ],
+)
+def test_a_run_that_has_ended_answers_instead_of_its_plan(question: str, answer: str) -> None:
+    for state in (reviewing_result(run=finished()), ended(run=finished())):
+        assert explain(question, known(state)) == answer
+
+
+def test_what_a_run_did_not_measure_is_said_to_be_so() -> None:
+    bare = known(reviewing_result(run=finished(size_bytes=None, measured=None, perplexity=None)), plan=None)
+    assert explain("how long did it take?", bare) == "The run took 20 min."
+    assert explain("how big is it?", bare) == "The size of the result was not measured."
+    assert explain("how good is it?", bare) == "The perplexity of the result was not measured."
+    assert explain("how much memory did it take?", bare) == "How much memory the run took was not measured."
+    unknown = run(state=RunState.SUCCEEDED, ended_at=None)
+    assert "How long the run took is not known." in str(explain("how long did it take?", known(ended(run=unknown))))
+
+
+def test_a_run_that_failed_has_no_result_to_speak_of() -> None:
+    broken = known(failed(run=run(state=RunState.FAILED, ended_at=NOON + timedelta(minutes=3))), plan=None)
+    assert explain("how long did it take?", broken) == "The run failed after 3 min."
+    assert explain("how good is it?", broken) == "The run failed, so there is no verified result."
+    assert "The result will" not in str(explain("what did it cost?", broken))
+    never = run(state=RunState.CANCELLED, started_at=None)
+    assert explain("how long did it take?", known(ended(run=never))) == "The run never started."
+
+
+def test_what_is_not_asked_of_a_run_is_answered_from_the_plan() -> None:
+    after = known(reviewing_result(run=finished()))
+    for question in ("why fp8?", "which algorithm is it?", "how many samples?", "which layers are excluded?"):
+        assert explain(question, after) == ANSWERS[question]
+    assert explain("how big will it be?", known(ended(run=None))) == ANSWERS["how big will it be?"]
 
 
 @pytest.mark.parametrize("question", list(ANSWERS))

@@ -89,7 +89,11 @@ def test_schemes_of_layers_stand_beside_each_other(sentences: tuple[str, ...], e
         (("use awq and smoothquant", "drop smoothquant"), "awq"),
         (("use awq and smoothquant", "no algorithm"), None),
         (("use awq", "not awq"), None),
-        (("not awq",), None),
+        (("use awq", "add smoothquant"), "awq,smoothquant"),
+        (("use awq and gptq", "also rotation, drop gptq"), "awq,rotation"),
+        (("use awq", "also awq"), "awq"),
+        (("add smoothquant",), "smoothquant"),
+        (("no algorithm", "add smoothquant"), "smoothquant"),
         (("use awq, gptq and rotation", "drop gptq"), "awq,rotation"),
     ],
 )
@@ -98,8 +102,55 @@ def test_one_algorithm_less_leaves_the_others(sentences: tuple[str, ...], expect
     assert (after.algorithm, after.asks("algorithm")) == (expected, True)
 
 
+@pytest.mark.parametrize("sentence", ["no smoothquant", "drop smoothquant", "not awq"])
+def test_what_no_algorithm_takes_away_changes_nothing(sentence: str) -> None:
+    for request in (REQUEST, saying("use gptq"), saying("no algorithm")):
+        refused = decide(reviewing_plan(request=request), _said(sentence), POLICY)
+        assert isinstance(refused, Refuse)
+        assert refused.trouble.message == "That is how it stands already; nothing was changed."
+
+
+def test_an_algorithm_that_a_priority_may_bring_can_be_left_out_but_has_none_added() -> None:
+    smallest = REQUEST.model_copy(update={"choices": {"priority": "size"}})
+    after = saying("not awq", request=smallest).plan_choices
+    assert (after.algorithm, after.asks("algorithm")) == (None, True)
+    refused = decide(reviewing_plan(request=smallest), _said("add smoothquant"), POLICY)
+    assert isinstance(refused, Refuse)
+    assert (refused.trouble.code, "use smoothquant and awq" in refused.trouble.hint) == ("algorithm_chosen", True)
+    assert isinstance(decide(reviewing_plan(request=smallest), _said("use gptq, add awq"), POLICY), Proceed)
+
+
+def _replaced(sentence: str, *before: str) -> str:
+    state = reviewing_plan(analysis=KNOWN, request=saying(*before))
+    proceeded = decide(state, _said(sentence), POLICY)
+    assert isinstance(proceeded, Proceed)
+    return proceeded.told.partition(". ")[2]
+
+
+def test_a_whole_list_says_all_that_is_not_excluded_any_more() -> None:
+    end = "the plan will say what that means."
+    assert "*layers.0.* and the engine's defaults lm_head, *mlp.gate;" in _replaced("exclude o_proj", "keep layer 0")
+    # What was let go before is not lost again.
+    assert _replaced("exclude o_proj", "keep layer 0", "quantize lm_head too") == (
+        f"This replaces *layers.0.* and the engine's defaults *mlp.gate; {end}"
+    )
+    assert _replaced("exclude o_proj", "exclude lm_head and q_proj") == f"This replaces lm_head, *q_proj*; {end}"
+    assert _replaced("exclude o_proj", "exclude nothing", "keep layer 1") == f"This replaces *layers.1.*; {end}"
+    assert _replaced("exclude o_proj and lm_head", "exclude lm_head") == ""
+    many = ", ".join(f"*layers.{number}.*" for number in range(12))
+    assert f"replaces {many} and the engine's" in _replaced("exclude o_proj", "keep layers 0-11")
+    assert _replaced("use the default exclusions", "keep layer 0") == "No longer excluded: *layers.0.*."
+    assert _replaced("use the default exclusions", "exclude lm_head") == ""
+
+
+def test_before_the_analysis_the_defaults_have_no_names() -> None:
+    proceeded = decide(analysing(request=saying("keep layer 0")), _said("exclude o_proj"), POLICY)
+    assert isinstance(proceeded, Proceed)
+    assert "This replaces *layers.0.* and the engine's defaults; the plan" in proceeded.told
+
+
 def test_they_touch_the_plan() -> None:
-    for sentence in ("keep layer 0", "quantize lm_head too", "attention in fp8", "not awq"):
+    for sentence in ("keep layer 0", "quantize lm_head too", "attention in fp8", "add awq"):
         assert touched(REQUEST, saying(sentence)) is Stop.PLAN
 
 
@@ -138,7 +189,7 @@ def test_people_read_them_as_what_they_are() -> None:
         understand("use fp8, keep layer 0, quantize lm_head too, attention in int8, not awq", PLAN).changes
     )
     assert told == (
-        "scheme fp8, also excluded: *layers.0.*, no longer excluded: lm_head, *self_attn* = int8, without awq"
+        "scheme fp8, also excluded: *layers.0.*, no longer excluded: lm_head, *self_attn* = int8, awq left out"
     )
     assert request_in_words(saying("keep layer 0")) == "scheme fp8, also excluded: *layers.0.*"
     assert changes_in_words(understand("use the default exclusions", PLAN).changes) == (
@@ -151,6 +202,13 @@ def test_nothing_replaces_the_defaults_where_layers_are_only_added() -> None:
     proceeded = decide(reviewing_plan(analysis=KNOWN), _said("keep layer 0"), POLICY)
     assert isinstance(proceeded, Proceed)
     assert proceeded.told == "A new plan is made, with also excluded: *layers.0.*."
+
+
+def test_algorithms_are_added_and_left_out_in_plain_words() -> None:
+    state = reviewing_plan(request=saying("use awq and smoothquant"))
+    proceeded = decide(state, _said("drop smoothquant, add rotation"), POLICY)
+    assert isinstance(proceeded, Proceed)
+    assert proceeded.told == "A new plan is made, with rotation added, smoothquant left out."
 
 
 def test_changes_without_any_are_nothing() -> None:

@@ -8,9 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.conversation.targets import difference
+from bot.conversation.request import Exclusions
+from bot.conversation.targets import difference, lost_patterns
 from schemas.artifacts.analysis import LinearGroup, ModelAnalysis, QuantizationTargets
 from tests import samples
+from tests.bot.conversation.samples import REQUEST
 
 HEADERS = samples.analysis()
 EXPERTS = "model.layers.*.mlp.experts.*.down_proj"
@@ -89,6 +91,41 @@ def test_excluded_layers_count_only_where_the_exclusions_were_replaced() -> None
     assert difference(seen(ATTENTION), seen(ATTENTION, HEAD)) == ""
     assert difference(seen(ATTENTION), seen(ATTENTION, HEAD), all_layers=True) == (
         "The engine's own list of layers differs: it has lm_head (1 of 4,096 → 64)."
+    )
+
+
+def test_layers_that_the_engine_never_quantizes_are_no_targets() -> None:
+    router = layers("model.layers.*.mlp.gate", excluded_by_default=True)
+    exact = seen(ATTENTION, router.model_copy(update={"never_quantized": True}))
+    assert difference(seen(ATTENTION), exact, all_layers=True) == ""
+    assert difference(seen(ATTENTION, router), exact) == ""
+    assert difference(seen(ATTENTION, router), exact, all_layers=True) == (
+        "The engine's own list of layers differs: it never quantizes model.layers.*.mlp.gate (36 of 4,096 → 64)."
+    )
+
+
+NAMED = seen(layers("model.layers.*.experts.*.w1", 8, numbers=["0-3", "0-1"]), ATTENTION)
+RENAMED = seen(layers("model.layers.*.experts.*.gate_proj", 8, numbers=["0-3", "0-1"]), ATTENTION)
+
+
+def test_patterns_that_lost_their_layers_are_named() -> None:
+    asked = REQUEST.model_copy(
+        update={
+            "choices": {"layer_quant_config": {"*.2.*w1": "fp8", "*q_proj": "fp8", "*typo*": "fp8"}},
+            "exclusions": Exclusions(add=("*w1*", "*experts*", "*.9.*w1")),
+        }
+    )
+    assert lost_patterns(asked, NAMED, RENAMED) == (
+        "By the engine's names, *.2.*w1, *w1* match nothing now: correct what was asked for."
+    )
+    assert lost_patterns(asked, NAMED, NAMED) == ""
+
+
+def test_an_exclusion_of_the_engine_is_not_named_and_a_persons_whole_list_is() -> None:
+    asked = REQUEST.model_copy(update={"choices": {"exclude_layers": ["lm_head", "*.w1"]}})
+    before, after = seen(*NAMED.quantization_targets.groups, HEAD), RENAMED
+    assert lost_patterns(asked, before, after) == (
+        "By the engine's names, *.w1 matches nothing now: correct what was asked for."
     )
 
 

@@ -258,6 +258,28 @@ def test_a_refusal_is_believed_and_blocks_nothing(tmp_path: Path, code: str) -> 
     play(tmp_path, scene, RunnerError(code, "Not here."))
 
 
+def test_a_probe_that_failed_is_asked_again_in_the_next_step(tmp_path: Path) -> None:
+    async def scene(there: Play) -> None:
+        there.runner.may_answer.set()
+        conversation = await there.put(states.reviewing_plan())
+        there.worker.consider(conversation)
+        state = await there.until(conversation.id, _is_settled)
+        await there.worker.resume()  # the same step after a restart
+        assert there.runner.depths == ["modules"]
+        there.runner.modules = SAME
+        later = state.model_copy(update={"step": state.step + 1})
+        known = await there.store.read(lambda reader: reader.conversation(conversation.id))
+        assert known is not None
+        there.worker.consider(
+            await there.store.write(lambda unit: unit.save(known.id, later, known.version, CLOCK.now()))
+        )
+        state = await there.until(conversation.id, lambda state: state.analysis.confirmed is not None)
+        assert state.analysis.no_better == ""
+        assert there.runner.depths == ["modules", "modules"]
+
+    play(tmp_path, scene, RunnerError("modules_not_built", "No memory."))
+
+
 @pytest.mark.parametrize(
     "error",
     [

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from runner.errors import BadRequest
-from runner.host.datasets import dataset_path, mirrored_datasets
+from runner.host.datasets import dataset_path, mirrored_datasets, text_bytes
 
 
 @pytest.fixture
@@ -64,3 +64,13 @@ def test_what_is_no_name_never_reaches_the_file_system(mirror: Path, name: str) 
 
 def test_a_mirror_that_is_not_there_holds_nothing(tmp_path: Path) -> None:
     assert mirrored_datasets(None) == mirrored_datasets(tmp_path / "gone") == []
+
+
+def test_the_sizes_of_texts_are_those_of_the_files(mirror: Path) -> None:
+    (mirror / "same.txt").symlink_to("a.txt")
+    assert text_bytes(mirror, [*mirrored_datasets(mirror), "gone.txt"]) == {
+        "a.txt": 5,
+        "same.txt": 5,
+        "team/b.jsonl": 5,
+    }
+    assert text_bytes(None, ["a.txt"]) == {}

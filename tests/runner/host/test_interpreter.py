@@ -3,6 +3,8 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -11,6 +13,7 @@ from typing import Any
 import pytest
 
 from runner.errors import Broken
+from runner.host import bounded
 from runner.host.child import probe_environment, run_child, with_programs_of
 from runner.host.interpreter import FRESH_SECONDS, Interpreter
 from tests.runner.host.probes import CATALOGUE, FACTS, Probes
@@ -106,12 +109,13 @@ def test_a_new_process_reads_the_catalogue_from_disk(tmp_path: Path, probes: Pro
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b"{}", b"\xff\xfe", b'{"schemes": 5}', b"[" * 100_000])
 def test_a_broken_cache_is_made_again(tmp_path: Path, probes: Probes, content: bytes) -> None:
     asyncio.run(make(tmp_path, probes).catalogue())
-    (kept,) = (tmp_path / "cache").iterdir()
+    (kept,) = (tmp_path / "cache").glob("catalogue-*")
     kept.write_bytes(content)
     assert asyncio.run(make(tmp_path, probes).catalogue()).algorithms == ["awq"]
     assert probes.starts("catalogue") == 2
     assert kept.stat().st_size > 100
-    assert [path.name for path in (tmp_path / "cache").iterdir()] == [kept.name], "no temporary file may stay"
+    there = {path.name for path in (tmp_path / "cache").iterdir()}
+    assert there == {kept.name, "probes"}, "no temporary file may stay"
 
 
 def test_a_cache_that_cannot_be_written_costs_nothing_but_time(tmp_path: Path, probes: Probes) -> None:
@@ -247,7 +251,7 @@ def test_an_engine_that_cannot_be_loaded_is_refused_and_not_tried_again_at_once(
     clock.now += FRESH_SECONDS
     broken(interpreter.catalogue())
     assert probes.starts("catalogue") == 2
-    assert not (tmp_path / "cache").exists(), "what cannot be read is not kept"
+    assert not list((tmp_path / "cache").glob("*.json")), "what cannot be read is not kept"
 
 
 def test_a_daemon_starts_with_a_broken_engine(tmp_path: Path, probes: Probes) -> None:
@@ -287,6 +291,74 @@ def test_a_probe_that_takes_too_long_ends_with_all_that_it_started(tmp_path: Pat
         await until(lambda: all(is_gone(pid) for pid in pids))
 
     asyncio.run(gone())
+
+
+BOUNDED = bounded.__file__
+DAEMON = """
+import asyncio, pathlib, sys
+sys.path.insert(0, sys.argv[3])
+from runner.host.interpreter import Interpreter
+cache, probes = map(pathlib.Path, sys.argv[1:3])
+asyncio.run(Interpreter(pathlib.Path(sys.executable), cache, 60.0, probes=probes).catalogue())
+"""
+
+
+def test_a_killed_daemon_leaves_no_probe_and_the_next_one_sweeps(tmp_path: Path, probes: Probes) -> None:
+    probes.catalogue(HANGS.format(file=str(tmp_path / "pids")))
+    cache = tmp_path / "cache"
+    root = str(Path(__file__).parents[3])
+    argv = [sys.executable, "-c", DAEMON, str(cache), str(probes.folder), root]
+    daemon = subprocess.Popen(argv)
+
+    async def killed() -> None:
+        pids = tmp_path / "pids"
+        await until(lambda: pids.exists() and pids.read_text().endswith("\n"))
+        daemon.kill()
+        daemon.wait()
+        probe, grandchild = map(int, pids.read_text().split())
+        await until(lambda: is_gone(probe))
+        os.kill(grandchild, signal.SIGKILL)  # what a probe starts is not watched
+
+    asyncio.run(killed())
+    left = list((cache / "probes").iterdir())
+    assert left, "the folder of a killed probe stays until somebody sweeps"
+    asyncio.run(make(tmp_path, probes).facts())
+    assert list((cache / "probes").iterdir()) == left, "it may belong to another daemon's probe"
+    for place in left:
+        os.utime(place, (0, 0))
+    asyncio.run(make(tmp_path, probes).facts())
+    assert list((cache / "probes").iterdir()) == []
+
+
+def test_a_child_whose_parent_is_gone_does_not_start() -> None:
+    argv = [sys.executable, "-I", "-S", BOUNDED, "1", "5", "1", sys.executable, "-c", "print('started')"]
+    ended = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
+    assert (ended.returncode, ended.stdout) == (1, "")
+
+
+def test_a_child_has_a_time_limit_of_its_own() -> None:
+    bounds = [str(os.getpid()), "1", "2"]
+    argv = [sys.executable, "-I", "-S", BOUNDED, *bounds, "sleep", "300"]
+    assert subprocess.run(argv, check=False, timeout=60).returncode == -signal.SIGALRM
+
+
+def test_what_a_probe_writes_lies_in_its_own_folder(tmp_path: Path, probes: Probes) -> None:
+    probes.environment(
+        f"import os, tempfile\nopen({str(tmp_path / 'seen')!r}, 'w').write(tempfile.gettempdir())\n"
+        f"assert os.listdir() == []\nprint({json.dumps(FACTS)!r})"
+    )
+    asyncio.run(make(tmp_path, probes).facts())
+    place = Path((tmp_path / "seen").read_text())
+    assert place.parent == tmp_path / "cache" / "probes"
+    assert not place.exists()
+
+
+def test_a_kept_catalogue_that_says_something_else_is_made_again(tmp_path: Path, probes: Probes) -> None:
+    good = asyncio.run(make(tmp_path, probes).catalogue())
+    (kept,) = (tmp_path / "cache").glob("catalogue-*.json")
+    kept.write_text(kept.read_text().replace("fp8_e4m3", "fp8_e5m2"))
+    assert asyncio.run(make(tmp_path, probes).catalogue()) == good
+    assert probes.starts("catalogue") == 2
 
 
 def test_the_event_loop_goes_on_while_a_probe_runs(tmp_path: Path, probes: Probes) -> None:

@@ -58,7 +58,51 @@ def test_how_the_model_was_named_is_of_no_matter(location: ModelLocation) -> Non
     ambiguous = replace(location, source="ambiguous", asked="org/m")
     assert "ambiguous_source" in {risk.code for risk in made(ambiguous).risks}
     checked(made(ambiguous), location)
-    checked(made(replace(location, source="huggingface_id", revision="0123abcd")), location)
+
+
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+
+
+@pytest.fixture
+def snapshot(tmp_path: Path) -> ModelLocation:
+    folder = tmp_path / "models--org--m" / "snapshots" / COMMIT
+    folder.parent.mkdir(parents=True)
+    return ModelLocation(write_checkpoint(folder, *mixtral_8x7b()), "local", str(folder))
+
+
+def test_a_snapshot_may_have_been_named_by_its_hub_id(snapshot: ModelLocation) -> None:
+    by_id = made(replace(snapshot, source="huggingface_id", asked="org/m", revision=COMMIT, newer="f" * 40))
+    assert "snapshot_older" in {risk.code for risk in by_id.risks}
+    checked(by_id, snapshot)
+    checked(made(snapshot), replace(snapshot, source="huggingface_id", asked="org/m", revision=COMMIT))
+
+
+@pytest.mark.parametrize(
+    ("model", "words"),
+    [
+        ({"source": "huggingface_id", "revision": "f" * 40}, "model.revision is ffff"),
+        ({"source": "huggingface_id"}, "model.revision is nothing and should be 0123"),
+        ({"source": "ambiguous", "revision": COMMIT}, "model.revision is 0123"),
+        ({"revision": COMMIT}, "model.revision is 0123"),
+        ({"hub_token": "somebody"}, "model.hub_token is somebody and should be ''"),
+    ],
+)
+def test_a_commit_that_is_not_that_of_the_snapshot_is_refused(
+    snapshot: ModelLocation, model: dict[str, str], words: str
+) -> None:
+    data = made(snapshot).model_dump(mode="json")
+    data["model"].update(model)
+    error = refusal(ModelAnalysis.model_validate(data), snapshot)
+    assert error.code == "analysis_changed"
+    assert words in error.message
+
+
+def test_a_folder_has_no_commit_and_no_risk_of_another_name(location: ModelLocation) -> None:
+    by_id = made(replace(location, source="huggingface_id", revision=COMMIT))
+    assert "model.revision is 0123" in refusal(by_id, location).message
+    ambiguous = made(replace(location, source="ambiguous", asked="org/m"))
+    renamed = ambiguous.model_copy(update={"model": made(location).model})
+    assert "risks has 1 entry and should have 0 entries" in refusal(renamed, location).message
 
 
 def test_a_file_that_was_only_touched_is_the_same_file(location: ModelLocation) -> None:
@@ -96,7 +140,7 @@ def test_an_analysis_edited_by_hand_is_refused_by_the_place(location: ModelLocat
 
 def test_one_changed_value_anywhere_is_refused(location: ModelLocation) -> None:
     plain = made(location).model_dump(mode="json")
-    ignored = {("model", "source"), ("model", "revision"), ("model", "hub_token")}
+    ignored = {("model", "source")}  # a folder's name may be ambiguous
     tried = 0
     for number, path in enumerate(leaves(plain)):
         times = path[-1] == "mtime_ns"  # judged together with the content

@@ -101,6 +101,7 @@ def test_other_names_in_the_files_are_told_as_a_low_risk(tmp_path: Path) -> None
 def test_another_number_of_layers_is_told(tmp_path: Path) -> None:
     def one_less(document: dict[str, Any]) -> None:
         document["linears"][1] |= {"numbers": ["0-34"], "count": 35}
+        document["linear_count"] -= 1
 
     found = risk(analysed(write_published(tmp_path / "m", "Qwen3-8B"), changed("Qwen3-8B", one_less)), "modules_differ")
     assert found is not None

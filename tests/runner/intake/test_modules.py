@@ -149,7 +149,33 @@ def test_a_damaged_cache_is_made_again(bench: Bench, content: bytes) -> None:
     bench.restart()
     assert bench.of() == good
     assert bench.asked == 2
-    assert json.loads(bench.kept[0].read_bytes()) == MODULES
+    assert json.loads(bench.kept[0].read_bytes())["document"] == MODULES
+
+
+def test_a_kept_list_that_says_something_else_is_made_again(bench: Bench) -> None:
+    good = bench.of()
+    kept = bench.kept[0].read_text()
+    for was, now in (('"in_features": 64', '"in_features": 32'), ('"replaced": true', '"replaced": false')):
+        assert was in kept
+        bench.kept[0].write_text(kept.replace(was, now))
+        bench.restart()
+        assert bench.of() == good
+    assert bench.asked == 3
+
+
+def test_a_list_that_does_not_count_its_layers_is_none(bench: Bench) -> None:
+    document = copy.deepcopy(MODULES)
+    document["models"][0]["linear_count"] = 4
+    bench.probes.tell_modules(document)
+    assert bench.refusal().code == "engine_broken"
+
+
+def test_the_probe_has_a_limit_of_memory(bench: Bench) -> None:
+    bench.probes.modules(
+        "import sys\nlimit = int(sys.argv[sys.argv.index('--memory_bytes') + 1])\n"
+        f"if limit <= 8 * 2**30: open(sys.argv[4], 'w').write({json.dumps(MODULES)!r})"
+    )
+    assert bench.of().linear_count == 3
 
 
 def test_a_cache_that_cannot_be_written_costs_nothing_else(bench: Bench) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import stat
@@ -91,9 +92,58 @@ def test_a_full_disk_leaves_no_half_file(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(Broken, match="No space left"):
+    with pytest.raises(Broken, match="No space left") as failure:
         store.keep(script)
+    assert "Free disk space" in failure.value.hint
     assert [path for path in (tmp_path / "state").rglob("*") if path.is_file()] == []
+
+
+@pytest.mark.parametrize(
+    ("number", "advice"),
+    [
+        (errno.ENOSPC, "Free disk space"),
+        (errno.EDQUOT, "quota"),
+        (errno.EROFS, "Mount"),
+        (errno.EACCES, "write access"),
+        (errno.EIO, "the disk"),
+    ],
+)
+def test_the_advice_fits_what_the_system_refuses(
+    store: ContentStore, script: Path, monkeypatch: pytest.MonkeyPatch, number: int, advice: str
+) -> None:
+    def refuses(_: int) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(os, "fsync", refuses)
+    with pytest.raises(Broken) as failure:
+        store.keep(script)
+    assert advice in failure.value.hint
+
+
+def test_a_kept_file_or_folder_that_became_a_link_is_refused(store: ContentStore, script: Path, tmp_path: Path) -> None:
+    kept = store.keep(script)
+    kept.path.unlink()
+    kept.path.symlink_to(script)  # of the same content, for now
+    with pytest.raises(Changed) as refusal:
+        store.keep(script)
+    assert refusal.value.code == "script_changed"
+    kept.path.unlink()
+    os.mkfifo(kept.path)
+    with pytest.raises(Changed):
+        store.verify(kept.path, kept.sha256)
+    files = {"run.py": TEXT, "parts/one.py": TEXT}
+    folder = store.keep_folder(files).path
+    assert store.keep_folder(files).path == folder
+    for place in (folder / "parts" / "one.py", folder / "parts", folder):
+        away = tmp_path / f"away-{place.name}"
+        place.rename(away)
+        place.symlink_to(away)
+        with pytest.raises(Changed) as refusal:
+            store.keep_folder(files)
+        assert refusal.value.code == "script_changed"
+        place.unlink()
+        away.rename(place)
+    assert store.keep_folder(files).path == folder
 
 
 def test_a_script_that_is_not_there_is_named(store: ContentStore, tmp_path: Path) -> None:

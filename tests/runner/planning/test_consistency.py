@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from runner.planning import make_plan
 from runner.planning.consistency import contradiction, outdated
+from runner.planning.estimates import READINGS
 from runner.planning.plan import derived
 from schemas.artifacts.plan import Decision, Finding, PlanChoices, QuantPlan, Severity
 from tests.runner.planning.catalogue import with_gpu_torch
@@ -80,6 +81,11 @@ def edited(plan: QuantPlan, field: str, value: Any) -> QuantPlan:
     if field in type(plan.calibration).model_fields:
         return plan.model_copy(update={"calibration": plan.calibration.model_copy(update={field: value})})
     return plan.model_copy(update={field: value})
+
+
+def with_estimates(**readings: Any) -> QuantPlan:
+    """The plan with other readings."""
+    return PLAN.model_copy(update={"estimates": PLAN.estimates.model_copy(update=readings)})
 
 
 def row_of(field: str) -> str:
@@ -217,3 +223,34 @@ def test_the_flag_of_the_exclusions_is_derived() -> None:
     sentence = outdated(other, derived(other, ANALYSIS, CATALOGUE, MI300X))
     assert sentence is not None
     assert "exclude_layers_changed" in sentence
+
+
+def test_every_plan_needs_a_confirmation() -> None:
+    sentence = contradiction(PLAN.model_copy(update={"requires_confirmation": False}))
+    assert sentence is not None
+    assert "confirmation" in sentence
+
+
+@pytest.mark.parametrize("name", READINGS)
+@pytest.mark.parametrize("value", [-1, float("nan"), float("inf")])
+def test_a_reading_that_no_moment_gives_is_named(name: str, value: float) -> None:
+    sentence = contradiction(with_estimates(**{name: value}))
+    assert sentence is not None
+    assert name in sentence
+
+
+@pytest.mark.parametrize(
+    ("readings", "words"),
+    [
+        ({"seconds_least": 2.0, "seconds_most": 1.0, "runs_of_this_kind": 2}, "slowest"),
+        ({"seconds_least": 1.0, "seconds_most": 2.0, "runs_of_this_kind": 0}, "0 finished runs"),
+        ({"seconds_least": 1.0, "runs_of_this_kind": 2}, "none seconds"),
+        ({"runs_of_this_kind": 2}, "2 finished runs"),
+        ({"seconds_least": 1.0, "seconds_most": 1.0, "runs_of_this_kind": 1}, None),
+        ({"seconds_least": 1.0, "seconds_most": 2.0, "runs_of_this_kind": 2}, None),
+    ],
+)
+def test_times_are_those_of_finished_runs(readings: dict[str, Any], words: str | None) -> None:
+    sentence = contradiction(with_estimates(**readings))
+    assert (sentence is None) == (words is None)
+    assert (words or "") in (sentence or "")

@@ -63,6 +63,14 @@ def test_the_quickest_and_the_slowest_are_told() -> None:
         (past(layer_quant_config={"*down_proj": "int8"}), False),
         (past(multi_gpu="auto"), False),
         (past(exclude_layers=["lm_head", "*nothing*"]), True),
+        (past(exclude_layers=["lm_head", "*mlp*"]), False),
+        (past(calibration={"batch_size": 2}), True),
+        (past(calibration={"batch_size": 3}), False),
+        (past(calibration={"dataset": "wikitext"}), False),
+        (past(data_type="float32"), False),
+        (past(attention_dtype="fp8"), False),
+        (past(evaluation_dataset="wikitext"), False),
+        (past(multi_device=True), False),
     ],
 )
 def test_only_runs_of_the_same_kind_count(run: PastRun, same: bool) -> None:

@@ -143,6 +143,60 @@ def test_a_file_with_other_columns_is_refused(tmp_path: Path, capsys: pytest.Cap
     assert run(["matrix", str(tmp_path / "absent.csv")]) == 2
 
 
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"src_bytes": "many"}, "line 3, column src_bytes: 'many' is no number"),
+        ({"src_bytes": "nan"}, "line 3, column src_bytes: 'nan' is no number of bytes"),
+        ({"output_bytes": "1e999"}, "line 3, column output_bytes: '1e999' is no number of bytes"),
+        ({"output_bytes": "-5"}, "line 3, column output_bytes: '-5' is no number of bytes"),
+        ({"extra": "{"}, "line 3, column extra: '{' is no JSON"),
+        ({"extra": "[]"}, "line 3, column extra: '[]' is no JSON object"),
+        ({"extra": '{"layer_config": {"*": 4}}'}, "line 3, column extra: layer_config has to give"),
+        ({"extra": '{"exclude_layers": "lm_head"}'}, "line 3, column extra: exclude_layers has to be a list"),
+        ({"extra": '{"min_kv_scale": "low"}'}, "line 3, column extra: min_kv_scale"),
+        ({"warnings_and_obs": "exclude=[1 2]"}, "line 3, column warnings_and_obs: what stands behind exclude="),
+        ({"model": ""}, "line 3, column model: it is empty"),
+    ],
+)
+def test_a_cell_that_cannot_be_read_is_told_by_its_place(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], changes: dict[str, str], says: str
+) -> None:
+    path = written(tmp_path, line("llama_h96", "fp8"), line("llama_h96", "fp8") | changes)
+    assert run(["matrix", str(path)]) == 2
+    said = capsys.readouterr()
+    assert f"{path}, {says}" in said.err
+    assert (said.err.count("\n"), said.out) == (1, "")
+
+
+@pytest.mark.parametrize(
+    ("row", "says"),
+    [
+        (b"llama,fp8", "line 3, column algo: the row has 2 cells instead of 11."),
+        (b"x," * 11, "line 3, behind the last column: the row has 12 cells instead of 11."),
+        (b'"llama', "line 3: this is no CSV"),
+        (b"llama,\xff\xfe", "line 3, byte 7: this is no UTF-8 text."),
+        (b"x" * 200_000, "line 3: this is no CSV (field larger"),
+    ],
+)
+def test_a_row_that_is_none_is_told_by_its_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], row: bytes, says: str
+) -> None:
+    path = written(tmp_path, line("llama_h96", "fp8"))
+    path.write_bytes(path.read_bytes() + row + b"\n")
+    assert run(["matrix", str(path)]) == 2
+    said = capsys.readouterr()
+    assert f"{path}, {says}" in said.err
+    assert said.err.count("\n") == 1
+
+
+def test_a_file_of_another_kind_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "matrix.csv"
+    path.write_bytes(bytes(range(256)) * 100)
+    assert run(["matrix", str(path)]) == 2
+    assert "no UTF-8 text" in capsys.readouterr().err
+
+
 def test_an_empty_file_agrees_with_nothing(tmp_path: Path) -> None:
     path = tmp_path / "empty.csv"
     path.write_text(",".join(rows.COLUMNS) + "\n", encoding="utf-8")

@@ -72,6 +72,19 @@ FEW_MAPS = but(MI300X, max_map_count=65530, gpus_per_run=8)
 HUGE = analysis_of("deepseek_v3", experts(256, 2048, 7168, 61), hidden_layers=61, experts=256, is_moe=True)
 
 
+TEXT = but(CPU, datasets=["text.txt"], dataset_bytes={"text.txt": 84_000})
+LONG_TEXT = but(TEXT, dataset_bytes={"text.txt": 4 * (128 * 512 + 8 * 512)})
+KV = {"kv_cache_scheme": "fp8"}
+IDLE = [f"*nothing.{number}.x" for number in range(499)]
+LONG_NAME = "*" + "x" * 4000
+NO_WIKITEXT = but(MI300X, datasets=["pileval"])
+
+
+def own(calibration: dict[str, Any] | None = None, **choices: Any) -> dict[str, Any]:
+    """Our own script on the only text of the mirror."""
+    return {"entry_point": "own", "calibration": {"dataset": "text.txt", **(calibration or {})}, **choices}
+
+
 def risky(code: str) -> ModelAnalysis:
     """A model of which intake found a risk."""
     risk = Risk(severity="medium", code=code, message="The engine asks for another one.", recovery_hint="Install it.")
@@ -359,6 +372,19 @@ LAYERS = [
         words="would match 36 layers",
     ),
     Seen("exclusion_matches_nothing", WARNS, {"exclude_layers": ["lm_head", "*K_proj"]}, words="*k_proj* would"),
+    Seen(
+        "exclusion_matches_nothing",
+        WARNS,
+        {"exclude_layers": ["lm_head", *IDLE]},
+        words="499 exclusions match no linear layer, so they leave nothing alone: "
+        "*nothing.0.x, *nothing.1.x, *nothing.2.x and 496 more.",
+    ),
+    Seen(
+        "override_matches_nothing",
+        BLOCKS,
+        {"layer_quant_config": dict.fromkeys(IDLE, "int8")},
+        words="used nowhere: *nothing.100.x, *nothing.101.x, *nothing.102.x and 496 more.",
+    ),
     Seen("override_matches_nothing", SILENT, {"layer_quant_config": {"*self_attn*": "int8"}}),
     Seen("override_matches_nothing", BLOCKS, {"layer_quant_config": {"*attention*": "int8"}}, words="named like"),
     Seen("override_matches_nothing", BLOCKS, {"layer_quant_config": {"self_attn": "int8"}}, words="*self_attn* would"),
@@ -470,6 +496,15 @@ KV_CACHE = [
     Seen("attention_partly", WARNS, {"attention_dtype": "fp8", "exclude_layers": ["lm_head", "*layers.0.*"]}),
     Seen("attention_layers_missing", SILENT, {"attention_dtype": "fp8"}),
     Seen("attention_layers_missing", WARNS, {"attention_dtype": "fp8"}, catalogue=NO_KV),
+    Seen("min_kv_scale_large", SILENT, {**KV, "min_kv_scale": 1}),
+    Seen("min_kv_scale_large", SILENT, {"min_kv_scale": 1e308}),
+    Seen("min_kv_scale_large", WARNS, {**KV, "min_kv_scale": 1.5}, words="at least that large"),
+    Seen("min_kv_scale_large", WARNS, {**KV, "min_kv_scale": 1e38}),
+    Seen("min_kv_scale_large", BLOCKS, {**KV, "min_kv_scale": 1e308}, words="ends at 3.39e+38"),
+    Seen("min_kv_scale_large", BLOCKS, {**KV, "min_kv_scale": 65505, "data_type": "float16"}, words="65505"),
+    Seen("min_kv_scale_large", BLOCKS, {**KV, "min_kv_scale": 65505}, llama(dtype="F16")),
+    Seen("min_kv_scale_large", WARNS, {**KV, "min_kv_scale": 3.4e38}, llama(dtype="F32")),
+    Seen("min_kv_scale_large", BLOCKS, {**KV, "min_kv_scale": 3.4e38}),
     Seen("kv_scales_ignored", SILENT),
     Seen("kv_scales_ignored", INFORMS, {"kv_cache_scheme": "fp8"}),
 ]
@@ -498,6 +533,49 @@ CALIBRATION = [
         words="7 years",
     ),
     Seen("calibration_huge", WARNS, {"calibration": {"num_calib_data": 1024, "batch_size": 1024}}, words="One batch"),
+    Seen(
+        "calibration_huge",
+        WARNS,
+        {"calibration": {"num_calib_data": 2, "seq_len": 1_048_576, "batch_size": 1}},
+        words="1 sample of 1,048,576 tokens, which have to fit into memory at once. Take a smaller seq_len.",
+    ),
+    Seen("calibration_huge", SILENT, {"calibration": {"num_calib_data": 1, "batch_size": 65_536}}),
+    Seen("text_too_short", SILENT, own(), host=LONG_TEXT),
+    Seen("text_too_short", SILENT, own(), host=but(TEXT, dataset_bytes={})),
+    Seen("text_too_short", SILENT, {"entry_point": "own"}, host=but(MI300X, dataset_bytes={"calibration.txt": 1})),
+    Seen("text_too_short", SILENT, own({"num_calib_data": 19}), host=TEXT),
+    Seen("text_too_short", WARNS, own(), host=but(LONG_TEXT, dataset_bytes={"text.txt": 278_000}), words="may be too"),
+    Seen("text_too_short", WARNS, own(), host=but(TEXT, dataset_bytes={"text.txt": 69_616}), words="num_calib_data 14"),
+    Seen(
+        "text_too_short",
+        BLOCKS,
+        own(),
+        host=but(TEXT, dataset_bytes={"text.txt": 69_615}),
+        words="128 samples of 512 tokens and 4,096 for the evaluation need 69,632 tokens, and it has 69,615 bytes.",
+    ),
+    Seen(
+        "text_too_short", BLOCKS, {}, host=but(TEXT, dataset_bytes={"text.txt": 9000}), words="Not one sample of this"
+    ),
+    Seen(
+        "text_too_short",
+        WARNS,
+        own(evaluation_intent="none"),
+        host=but(TEXT, dataset_bytes={"text.txt": 65_520}),
+        words="128 samples of 512 tokens need 65,536 tokens",
+    ),
+    Seen(
+        "text_too_short",
+        BLOCKS,
+        own(evaluation_intent="full"),
+        host=but(TEXT, dataset_bytes={"text.txt": 65_536}),
+        words="2,048 for the evaluation",
+    ),
+    Seen("batch_not_full", SILENT, {"calibration": {"batch_size": 64}}),
+    Seen("batch_not_full", SILENT, {"calibration": {"batch_size": 129}}),
+    Seen("batch_not_full", SILENT, {"calibration": {"batch_size": 100}, "entry_point": "own"}),
+    Seen("batch_not_full", WARNS, {"calibration": {"batch_size": 100}}, words="28 samples of 128 are ignored"),
+    Seen("batch_not_full", WARNS, {"calibration": {"num_calib_data": 9, "batch_size": 8}}, words="1 sample of 9 is"),
+    Seen("batch_not_full", WARNS, {"calibration": {"batch_size": 3}, "entry_point": "quark_cli"}, words="126 or 129"),
     Seen("calibration_small", SILENT, {"algorithm": "gptq"}),
     Seen("calibration_small", SILENT, {"calibration": {"num_calib_data": 1, "seq_len": 8}}),
     Seen(
@@ -536,6 +614,8 @@ CALIBRATION = [
     Seen("evaluation_runs_code", WARNS, analysis=llama(**CODE)),
     Seen("evaluation_runs_code", BLOCKS, {"evaluation_intent": "smoke"}, llama(**CODE)),
     Seen("evaluation_runs_code", SILENT, {"evaluation_intent": "smoke", "entry_point": "own"}, llama(**CODE)),
+    Seen("evaluation_runs_code", INFORMS, {"evaluation_intent": "none"}, llama(**CODE), words="as requested"),
+    Seen("evaluation_data_missing", INFORMS, {"evaluation_intent": "none"}, host=NO_WIKITEXT, words="as requested"),
     Seen("evaluation_data_missing", SILENT),
     Seen("evaluation_data_missing", WARNS, host=but(MI300X, datasets=["pileval"])),
     Seen("evaluation_data_missing", BLOCKS, {"evaluation_intent": "full"}, host=but(MI300X, datasets=["pileval"])),
@@ -709,6 +789,52 @@ def test_findings_are_sentences(seen: Seen) -> None:
             assert text[-1] in ".?", text
             assert "None" not in text
             assert "  " not in text
+
+
+def test_one_finding_tells_of_all_patterns_that_match_nothing() -> None:
+    asked = {"exclude_layers": ["lm_head", *IDLE], "layer_quant_config": dict.fromkeys(IDLE, "int8")}
+    plan = make_plan(llama(), PlanChoices(global_scheme="fp8", **asked), with_gpu_torch(), MI300X)
+    for code in ("exclusion_matches_nothing", "override_matches_nothing"):
+        assert [finding.code for finding in plan.findings].count(code) == 1
+
+
+@pytest.mark.parametrize("blank", ["", " "])
+def test_no_finding_quotes_a_pattern_without_end(blank: str) -> None:
+    long = LONG_NAME.replace("xxxx", f"xxxx{blank}")[:4000]
+    asked = {
+        "exclude_layers": [long, f"{long}y", "*q_proj*" + "*" * 3000],
+        "layer_quant_config": {long: "int8", "*k_proj*" + "*" * 3000: "fp9", "*" * 3000: "int8"},
+        "kv_cache_scheme": "x" * 3000,
+        "algorithm": "y" * 3000,
+        "template_file": "z" * 3000,
+    }
+    plan = make_plan(llama(), PlanChoices(global_scheme="w" * 3000, **asked), with_gpu_torch(), MI300X)
+    assert plan.findings
+    for finding in plan.findings:
+        assert len(finding.message) < 600
+        assert len(finding.hint) < 600
+
+
+def test_hundreds_of_findings_of_one_kind_are_told_by_a_few() -> None:
+    names = {f"model.layers.{number}.*": "int8" for number in range(36)}
+    choices = PlanChoices(global_scheme="fp8", layer_quant_config={**names, "*q_proj": "ptpc_fp8"})
+    plan = make_plan(qwen3_8b(), choices, with_gpu_torch(), MI300X)
+    found = [finding.message for finding in plan.findings if finding.code == "override_overlap"]
+    assert len(found) == 4
+    assert found[3] == "The like holds 33 more times in this plan."
+
+
+def test_what_nobody_wanted_evaluated_is_no_risk() -> None:
+    plan = make_plan(llama(), PlanChoices(global_scheme="fp8", evaluation_intent="none"), with_gpu_torch(), NO_WIKITEXT)
+    assert "evaluation_data_missing" not in plan.risks
+
+
+def test_a_substitute_that_is_too_short_for_the_defaults_is_told() -> None:
+    plan = make_plan(
+        llama(), PlanChoices(global_scheme="fp8"), with_gpu_torch(), but(TEXT, dataset_bytes={"text.txt": 9})
+    )
+    assert (plan.calibration.dataset, plan.calibration.num_calib_data) == ("text.txt", 128)
+    assert "text_too_short" in [finding.code for finding in plan.blocked_by]
 
 
 def test_findings_come_gravest_first() -> None:

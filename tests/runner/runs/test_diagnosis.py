@@ -140,3 +140,27 @@ def test_a_log_alone_is_enough(tmp_path: Path) -> None:
     assert diagnose_file(log, 0).status == "success"
     with pytest.raises(NotHere, match="cannot be read"):
         diagnose_file(tmp_path / "absent.log", 1)
+
+
+REFUSALS = [
+    (
+        "text.txt has 20,839 tokens, but calibration needs 65,536: take a longer text or less of it.",
+        FailureClass.CONFIGURATION,
+        "fewer calibration samples",
+    ),
+    ("pileval has 4 samples; --num_calib_data asks for 5.", FailureClass.CONFIGURATION, "fewer calibration samples"),
+    ("The model cannot be read: model.safetensors is cut off.", FailureClass.LOAD, "fetch again"),
+    ("The output folder /o cannot be written to: Permission denied.", FailureClass.HOST, "write there"),
+    ("torch 2.13 of this interpreter finds no GPU: use --device cpu, or a GPU build.", FailureClass.ENVIRONMENT, ""),
+    ("The installed transformers cannot build the model type 'x'.", FailureClass.COMPATIBILITY, ""),
+    ("Quark has no scheme 'fp9'.", FailureClass.CONFIGURATION, "make a new plan"),
+]
+
+
+@pytest.mark.parametrize(("sentence", "expected", "action"), REFUSALS)
+def test_what_our_script_refuses_is_a_reason_that_is_known(sentence: str, expected: FailureClass, action: str) -> None:
+    event = json.dumps({"ptq": "error", "phase": "preparing", "type": "BadInput", "message": sentence})
+    failure, cause, next_actions = diagnose([event, sentence], 1)
+    assert failure is expected
+    assert cause == f"The quantization script refused to go on: {sentence}"
+    assert action in next_actions[0]

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from bot.conversation.words import patterns
+from bot.conversation.words import hints, patterns, values
 from bot.conversation.words.clauses.layers import scheme_follows
 from bot.conversation.words.cursor import Cursor
 from bot.conversation.words.gathered import Gathered
 from bot.conversation.words.phrases import PhraseBook
+from bot.conversation.words.text import Kind
 
 _KEEP = PhraseBook("keep", "leave", "preserve")
+_PARTS = PhraseBook("kv cache", "kv_cache", "scheme", "algorithm", "evaluation", "export", "calibration", "dataset")
 _NOT_QUANTIZED = PhraseBook(
     *("dont quantize", "do not quantize", "never quantize", "dont quantise", "do not quantise", "dont touch"),
     *("do not touch", "never touch", "not quantize", "not quantizing", "without quantizing", "skip quantizing"),
@@ -95,6 +97,8 @@ def _kept_so(cursor: Cursor, gathered: Gathered) -> bool:
     start = cursor.at
     found = patterns.several(cursor)
     so = bool(found) and not scheme_follows(cursor) and cursor.takes(_AS_IT_IS)
+    if not found and _of_the_plan(cursor):
+        cursor.advice = hints.STANDS
     if not so:
         cursor.at = start
         found = patterns.sure(cursor)
@@ -103,6 +107,19 @@ def _kept_so(cursor: Cursor, gathered: Gathered) -> bool:
     cursor.takes(_AS_IT_IS)
     cursor.takes(_TOO)
     return gathered.exclude(found)
+
+
+def _of_the_plan(cursor: Cursor) -> bool:
+    """Whether a scheme, an algorithm or another thing that a plan has by itself stands here, and nothing more."""
+    start = cursor.at
+    cursor.skips_article()
+    found = (
+        values.scheme(cursor, loosely=True) is not None or values.algorithm(cursor) is not None or cursor.takes(_PARTS)
+    )
+    cursor.takes(_PARTS)
+    found = found and (cursor.ended or cursor.token is None or cursor.token.kind is Kind.MARK)
+    cursor.at = start
+    return found
 
 
 def _so(cursor: Cursor, gathered: Gathered) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from pydantic import JsonValue
 
 from bot.conversation.words import layer_numbers, patterns, values
@@ -26,6 +28,7 @@ _OVERRIDE = PhraseBook(
 )
 _KEEPS = frozenset({"keep", "leave"})
 _ONE_BY_ONE = "Say it one by one, as in: keep layer 0 in full precision, and attention in fp8."
+_WHICH_LAYERS = "Name the layers by a pattern or a number, as in: also exclude *mlp.gate*, or: keep layer 0."
 _QUANTIZES = frozenset({"quantize", "quantise"})
 _LAYERS_WORD = PhraseBook("layers", "layer", "blocks", "modules")
 _WITH = PhraseBook("with", "to", "at", "as", "in", "using", "by", "=", ":")
@@ -65,6 +68,8 @@ def exclusions(cursor: Cursor, gathered: Gathered) -> bool:
     if not adds and cursor.takes(_DEFAULT):
         return gathered.choose("exclude_layers", None)
     found: list[JsonValue] = [*patterns.several(cursor)]
+    if not found:
+        cursor.advice = _WHICH_LAYERS
     if not found or scheme_follows(cursor):
         return False
     cursor.takes(_LAYERS_WORD)
@@ -89,12 +94,21 @@ def overrides(cursor: Cursor, gathered: Gathered) -> bool:
             cursor.advice = _ONE_BY_ONE  # "keep layer 0, attention in fp8": what becomes of layer 0?
             return False
     else:
-        only = patterns.one(cursor, surely=True)
-        found = [only] if only else layer_numbers.numbered(cursor)
+        begin = cursor.at
+        found = patterns.sure(cursor)
+        if any(token.text == "," for token in cursor.tokens[begin : cursor.at]) and not _of_numbers(found):
+            # "lm_head, attention in fp8": what becomes of the first?
+            cursor.at = begin
+            only = patterns.one(cursor, surely=True)
+            found = [only] if only else layer_numbers.numbered(cursor)
     cursor.takes(_LAYERS_WORD)
     cursor.takes(_WITH)
     name = values.scheme(cursor, loosely=True) if found else None
     return name is not None and _tell(found, name, gathered)
+
+
+def _of_numbers(found: list[str]) -> bool:
+    return all(re.fullmatch(r"\*layers\.[0-9]+\.\*", pattern) for pattern in found)
 
 
 def _scheme_for(cursor: Cursor, gathered: Gathered) -> bool:

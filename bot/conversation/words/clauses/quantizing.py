@@ -46,7 +46,6 @@ _ALGORITHM = PhraseBook(
 )
 _NO_ALGORITHM = PhraseBook("plain rtn", "rtn baseline", "rtn", "plain", "round to nearest")
 _NONE = PhraseBook("none", "null", "off", "false", "disabled")
-ALL_ALGORITHMS = "Name all algorithms that shall be applied, in their order, as in: use smoothquant and awq."
 _AND = PhraseBook(", and", ",", "and", "plus", "+", "&", "then", ", then", "and then", ", and then", "followed by")
 _FROM = PhraseBook("from")
 _TO = PhraseBook("to", "with", "by", "for")
@@ -116,10 +115,8 @@ def _other_scheme(cursor: Cursor) -> str | None:
 
 def algorithm(cursor: Cursor, gathered: Gathered) -> bool:
     """ "awq", "awq and smoothquant", "algorithm none", "rtn"."""
-    # One more algorithm beside those of a plan that is not seen here: in which order, nobody said.
     if cursor.adds:
-        cursor.advice = ALL_ALGORITHMS
-        return False
+        return added(cursor, gathered)
     if cursor.takes(_ALGORITHM):
         if cursor.takes(_FROM) and (not _several(cursor) or not cursor.takes(_TO)):
             return False
@@ -139,6 +136,13 @@ def algorithm(cursor: Cursor, gathered: Gathered) -> bool:
         return False
     cursor.takes(_ALGORITHM)
     return gathered.choose("algorithm", ",".join(found))
+
+
+def added(cursor: Cursor, gathered: Gathered) -> bool:
+    """ "(add) smoothquant", "(also) awq": behind those that stand."""
+    found = _several(cursor)
+    cursor.takes(_ALGORITHM)
+    return bool(found) and gathered.also(found)
 
 
 def _several(cursor: Cursor, quoted: bool = False) -> list[str]:

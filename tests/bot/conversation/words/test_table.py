@@ -59,7 +59,7 @@ def test_both_kinds_of_tables_are_read(tmp_path: Path) -> None:
         written(
             tmp_path,
             "sentence\tanalysis\tplan\tcommand\tresult\nok\tapprove\tapprove\tunclear\tapprove\n"
-            '"use awq"\t\t"change {""algorithm"": ""awq""}"\n',
+            '"use awq"\t\t"change {""algorithm"": ""awq""}"\t\t\n',
         )
     )
     assert [(row.sentence, row.place, row.intent, row.changes) for row in columns] == [
@@ -74,6 +74,21 @@ def test_both_kinds_of_tables_are_read(tmp_path: Path) -> None:
         ("", "the table is empty"),
         ("said\tintent\n", "line 1: there is no column called sentence"),
         ("sentence\tmeaning\n", "line 1: there is neither a column intent nor one of a checkpoint"),
+        (f"{HEAD}", "the table has no sentences"),
+        (f"# only a section\n{HEAD}\n# another\n", "the table has no sentences"),
+        ("sentence\tintent\n", "line 1: there is a column intent, but none called checkpoint"),
+        ("sentence\tcheckpoint\tintent\tchange\n", "line 1: no column is called 'change' here; known: changes, "),
+        ("sentence\tplan\tlunch\n", "line 1: no column is called 'lunch' here"),
+        ("sentence\tplan\tplan\n", "line 1: there are two columns called plan"),
+        (f"{HEAD}ok\tplan\tapprove\t\tmore\n", "line 2: 'more' stands behind the last column"),
+        (f"{HEAD}ok\tplan\tapprove\nok\tplan\n", "line 3: the row ends before its column intent"),
+        (f"{HEAD}ok\n", "line 2: the row ends before its column checkpoint"),
+        (f"{HEAD}ok\t\tapprove\n", "line 2: there is no checkpoint called ''"),
+        ("sentence\tplan\tresult\nok\tapprove\n", "line 2: the row ends before its column result"),
+        ("sentence\tplan\tresult\nok\t\t\n", "line 2: no checkpoint is named"),
+        (f"{HEAD}ok\\xZZ\tplan\tapprove\n", "line 2: '\\xZZ' is no character"),
+        (f"{HEAD}ok\\u12\tplan\tapprove\n", "line 2: '\\u12' is no character"),
+        (f"{HEAD}ok\\Uffffffff\tplan\tapprove\n", "line 2: "),
         (f"{HEAD}ok\tplan\tmaybe\n", "line 2: 'maybe' is not a valid Intent"),
         (f"{HEAD}ok\tlunch\tapprove\n", "line 2: there is no checkpoint called 'lunch'"),
         (f"{HEAD}ok\tplan\tchange\t{{\n", "line 2: "),
@@ -87,6 +102,11 @@ def test_a_table_that_is_none_is_told(text: str, why: str, tmp_path: Path, capsy
     assert str(error.value).startswith(why)
     assert main(path) == 2
     assert why in capsys.readouterr().err
+
+
+def test_characters_are_written_by_their_numbers(tmp_path: Path) -> None:
+    path = written(tmp_path, f"{HEAD}" + r"a\x20b\u00e9\U0001f44d\\xZZ\models" + "\tplan\tunclear\t\t\n")
+    assert [row.sentence for row in read_table(path)] == ["a b\u00e9\U0001f44d\\xZZ\\models"]
 
 
 def test_each_disagreement_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -29,7 +29,6 @@ UNREAD = {
     "use fp8. Exclude the last layer.": "Exclude the last layer",
     "don't quantize the router": "don't quantize the router",
     "also exclude the last layer": "also exclude the last layer",
-    "add awq": "add awq",
     "drop awq and fp8": "drop awq and fp8",
     "group size 64": "group size 64",
     "yes, but slowly": "slowly",
