@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -24,7 +25,8 @@ KEEPER = str(DEPLOY / "containers" / "keep-runner.sh")
 def _keep(state: Path, *command: str, log: Path) -> subprocess.Popen[bytes]:
     with log.open("ab") as words:
         return subprocess.Popen(
-            ["sh", KEEPER, str(state), *command],
+            # A shell cannot trap what was ignored when it began, as HUP is below nohup.
+            ["env", "--default-signal=HUP", "sh", KEEPER, str(state), *command],
             env={**os.environ, "KEEP_RUNNER_SECONDS": "0.1"},
             cwd=ROOT,
             stdin=subprocess.DEVNULL,
@@ -48,8 +50,11 @@ class Kept(Host):
 
         def child() -> psutil.Process | None:
             assert self.daemon is not None
-            found = [one for one in psutil.Process(self.daemon.pid).children() if one.name() not in {"sleep", "sh"}]
-            return found[0] if found else None
+            for one in psutil.Process(self.daemon.pid).children():
+                with suppress(psutil.NoSuchProcess):  # the keeper's pauses end at any moment
+                    if one.name() not in {"sleep", "sh"}:
+                        return one
+            return None
 
         return wait_until(child, 10, "no daemon is kept")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -29,6 +30,7 @@ from tests.waiting import wait_until
 
 SECRET = "hf_" + "Zq9" * 12
 GRACE_SECONDS = 1.0
+_MARK = re.compile(r'"mark": *"([^"]+)"')
 
 
 class Host:
@@ -137,9 +139,13 @@ class Host:
         ]
 
     def processes(self) -> list[int]:
-        """Pids of everything that runs for this host: supervisors, and processes that carry a mark of its runs."""
-        marks = [f"PTQ_RUN_MARK={folder.name}:".encode() for folder in (self.state / "runs").glob("run-*")]
-        marked = [pid for pid in _pids() if any(mark in _environ(pid) for mark in marks)]
+        """Pids of everything that runs for this host: supervisors, and processes that carry a mark of its runs.
+
+        The whole mark: a run's name comes from its key, so that hosts of other tests have runs of the same name.
+        """
+        records = (self.state / "runs").glob("run-*/*.json")
+        marks = {f"PTQ_RUN_MARK={mark}".encode() for file in records for mark in _MARK.findall(_text(file))}
+        marked = [pid for pid in _pids() if not marks.isdisjoint(_environ(pid).split(b"\0"))]
         return sorted({*self.supervisors(), *marked})
 
     def starts(self) -> int:
@@ -185,6 +191,13 @@ def _pids() -> list[int]:
 
 def _cmdline(pid: int) -> bytes:
     return _read(pid, "cmdline")
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text(errors="replace")
+    except OSError:
+        return ""
 
 
 def _environ(pid: int) -> bytes:
