@@ -35,7 +35,9 @@ class Following:
         self.log = person.folder / "said"
         command = [sys.executable, "-m", "runner.service", "--config", str(person.host.config), *arguments]
         with self.log.open("wb") as log:
-            self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=log, stderr=log, cwd=person.folder)
+            # A program that was started in the background ignores Control-C; one at a terminal does not.
+            heard = ["env", "--default-signal=INT", *command]
+            self.process = subprocess.Popen(heard, stdin=subprocess.PIPE, stdout=log, stderr=log, cwd=person.folder)
         assert self.process.stdin is not None
         self.process.stdin.write(says.encode())
         self.process.stdin.close()
