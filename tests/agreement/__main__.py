@@ -6,6 +6,7 @@ Exit status: 0 where everything agrees, 1 where something does not or could not 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -35,7 +36,11 @@ def run(arguments: list[str]) -> int:
     if not asked.file.is_file():
         print(f"{asked.file} is no file.", file=sys.stderr)
         return 2
-    return _TABLES[asked.table](asked.file)
+    try:
+        return _TABLES[asked.table](asked.file)
+    except BrokenPipeError:  # whoever read the table has read enough, as `head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
 
 
 if __name__ == "__main__":
