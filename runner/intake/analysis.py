@@ -17,6 +17,7 @@ from runner.intake.modules import ModuleList
 from runner.intake.risks import Examined, risks
 from runner.intake.shapes import contradiction
 from runner.intake.snapshot import source_of
+from runner.intake.source import Source
 from runner.intake.versions import required_range
 from runner.settings import RunnerSettings
 from schemas.artifacts.analysis import ModelAnalysis, ModelFacts, ModelSize, QuantizationTargets
@@ -38,6 +39,52 @@ def analyse(
     outside_roots), and tokenizer_missing.
     """
     source = source_of(location)
+    model = _examined(source, location, catalogue, facts, settings, modules)
+    linears, template = model.linears, catalogue.templates.get(model.config.model_type)
+    return ModelAnalysis(
+        analysis_status="complete" if _complete(model) else "partial",
+        model=_facts(model),
+        quantization_targets=QuantizationTargets(
+            linear_layer_count=linears.quantized_by_default,
+            has_non_linear_experts=linears.fused_experts,
+            exclude_defaults=template.exclude_defaults if template else [],
+            groups=list(linears.groups),
+            provisional=_provisional(model),
+            norms=list(linears.norms),
+            method="headers" if modules is None else "modules",
+        ),
+        size=ModelSize(
+            weight_bytes=model.headers.size_bytes - linears.unused_bytes,
+            parameters=model.parameters,
+            files=fingerprint(source),
+        ),
+        compatibility=judge(
+            model.config,
+            catalogue,
+            facts,
+            quantized_by=model.quantized_by,
+            code=model.code,
+            wanted=model.wanted,
+            contradiction=str(model.contradiction or ""),
+        ),
+        risks=risks(model),
+    )
+
+
+def needs_remote_code(analysis: ModelAnalysis, catalogue: Catalogue) -> bool:
+    """Whether the model can be loaded only by running its own code."""
+    return analysis.model.trust_remote_code and not knows(catalogue, analysis.model.model_type)
+
+
+def _examined(
+    source: Source,
+    location: ModelLocation,
+    catalogue: Catalogue,
+    facts: InterpreterFacts,
+    settings: RunnerSettings,
+    modules: ModuleList | None,
+) -> Examined:
+    """All that the model's files say, read once."""
     if location.downloaded:
         check_links(location.path, source.listing.files, model_roots(settings))
     config = read_config(source)
@@ -53,15 +100,12 @@ def analyse(
     exclusions = template.exclude_defaults if template else []
     named = find_linears(headers.tensors, config, exclusions)
     quantized_by = config.quantized_by or ("unknown" if named.quantized_tensors else None)
-    if modules is None:
-        linears, provisional = named, named.provisional or bool(config.modalities or quantized_by or named.transposed)
-    else:
-        main_dtype = _dtype(headers) or "BF16"
+    linears, main_dtype = named, _dtype(headers) or "BF16"
+    if modules is not None:
         linears = exact(named, modules, exclusions, main_dtype=main_dtype, quantized=quantized_by is not None)
-        provisional = quantized_by is not None
     # Code of the model's own may make anything of config.json, and quantized weights have shapes of their own.
     certain = quantized_by is None and knows(catalogue, config.model_type)
-    model = Examined(
+    return Examined(
         location=location,
         config=config,
         headers=headers,
@@ -76,39 +120,13 @@ def analyse(
         settings=settings,
         contradiction=contradiction(headers.tensors, named.groups, config, modules) if certain else None,
     )
-    return ModelAnalysis(
-        analysis_status="complete" if _complete(model) else "partial",
-        model=_facts(model),
-        quantization_targets=QuantizationTargets(
-            linear_layer_count=linears.quantized_by_default,
-            has_non_linear_experts=linears.fused_experts,
-            exclude_defaults=exclusions,
-            groups=list(linears.groups),
-            provisional=provisional,
-            norms=list(linears.norms),
-            method="headers" if modules is None else "modules",
-        ),
-        size=ModelSize(
-            weight_bytes=headers.size_bytes - linears.unused_bytes,
-            parameters=model.parameters,
-            files=fingerprint(source),
-        ),
-        compatibility=judge(
-            config,
-            catalogue,
-            facts,
-            quantized_by=quantized_by,
-            code=model.code,
-            wanted=model.wanted,
-            contradiction=str(model.contradiction or ""),
-        ),
-        risks=risks(model),
-    )
 
 
-def needs_remote_code(analysis: ModelAnalysis, catalogue: Catalogue) -> bool:
-    """Whether the model can be loaded only by running its own code."""
-    return analysis.model.trust_remote_code and not knows(catalogue, analysis.model.model_type)
+def _provisional(model: Examined) -> bool:
+    """Whether the engine may see other layers than these."""
+    if model.modules is not None or model.quantized_by is not None:
+        return model.quantized_by is not None
+    return model.named.provisional or bool(model.config.modalities or model.named.transposed)
 
 
 def _facts(model: Examined) -> ModelFacts:
