@@ -92,6 +92,7 @@ class EventStream:
         self._kept: deque[Sent] = deque(maxlen=kept)
         self._waiting = waiting
         self._readers: set[asyncio.Queue[Sent | None]] = set()
+        self._closed = False
 
     def publish(self, event: RunEvent) -> None:
         """Hand an event to all readers. Never waits: a reader that does not keep up is told to ask again."""
@@ -107,7 +108,8 @@ class EventStream:
                 reader.put_nowait(sent)
 
     def close(self) -> None:
-        """End every reader, so that the daemon can stop."""
+        """End every reader, also one that was answered and has not begun to read, so that the daemon can stop."""
+        self._closed = True
         for reader in self._readers:
             while not reader.empty():
                 reader.get_nowait()
@@ -120,7 +122,7 @@ class EventStream:
         try:
             for sent in self._missed(after):
                 yield sent
-            while (sent_now := await mine.get()) is not None:
+            while not self._closed and (sent_now := await mine.get()) is not None:
                 yield sent_now
         finally:
             self._readers.discard(mine)

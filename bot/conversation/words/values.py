@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from bot.conversation.words.cursor import Cursor
-from bot.conversation.words.phrases import PhraseBook
+from bot.conversation.words.phrases import COURTESY, PhraseBook
 from bot.conversation.words.text import Kind, Token
 
 _NUMBER = re.compile(r"[0-9]{1,9}|[1-9],[0-9]{3}")
@@ -20,7 +20,7 @@ _ON = PhraseBook("true", "enabled")
 _OFF = PhraseBook("false", "off", "disabled")
 _ENDING_ON = PhraseBook("on", "yes")
 _ENDING_OFF = PhraseBook("no")
-_LINKS = PhraseBook("and", "but", "then")
+_BEHIND = PhraseBook("and", "but", "then", *COURTESY)
 
 # What the name of a scheme looks like that this program has not heard of. fp16 and fp32 are no schemes.
 _SCHEME = re.compile(
@@ -95,14 +95,14 @@ def decimal(cursor: Cursor) -> float | None:
 
 
 def switch(cursor: Cursor) -> bool | None:
-    """On or off. "On", "yes" and "no" count where the clause ends with them: they also begin clauses."""
+    """On or off. "On", "yes" and "no" count where the clause ends with them or courtesy follows: they begin clauses."""
     if cursor.takes(_ON):
         return True
     if cursor.takes(_OFF):
         return False
     start = cursor.at
     on, off = cursor.takes(_ENDING_ON), cursor.takes(_ENDING_OFF)
-    if (on or off) and (cursor.token is None or cursor.token.kind is Kind.MARK or cursor.sees(_LINKS)):
+    if (on or off) and (cursor.token is None or cursor.token.kind is Kind.MARK or cursor.sees(_BEHIND)):
         return on
     cursor.at = start
     return None

@@ -92,3 +92,14 @@ def test_a_reader_that_does_not_keep_up_costs_nothing_and_is_told() -> None:
             await anext(reader)
 
     asyncio.run(scenario())
+
+
+def test_a_reader_that_begins_after_the_stream_was_closed_ends_at_once() -> None:
+    async def scenario() -> None:
+        stream = EventStream()
+        reader = stream.read(None)  # answered, and not read from before the daemon is told to stop
+        stream.close()
+        async with asyncio.timeout(5):
+            assert [sent async for sent in reader] == []
+
+    asyncio.run(scenario())
