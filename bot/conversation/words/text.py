@@ -68,6 +68,7 @@ _PIECE = re.compile(
        |(?P<word>[^\s,;"`–—]+)""",
     re.VERBOSE,
 )
+_ENDS = frozenset("!.,;…")
 _ONLY_MARKS = re.compile(r"[^\w*?]+")
 _SETTING = re.compile(r"(-{0,2}[A-Za-z][A-Za-z0-9_-]*)([=:])(?!//)(.+)")
 _ARROWS = ("->", "=>", "→")
@@ -208,4 +209,5 @@ def _plain_word(text: str) -> Token:
 
 
 def _mark(text: str) -> Token:
-    return Token(Kind.MARK, text, text, ";" if text == "\n" else text)
+    ends = len(text) > 1 and set(text) <= _ENDS  # "great!. fp8": of several that end a clause the last one says as much
+    return Token(Kind.MARK, text, text, ";" if text == "\n" else text[-1] if ends else text)
