@@ -33,7 +33,7 @@ BEHIND_NAME = PhraseBook(
 
 BETWEEN = PhraseBook(
     *("and", "also", "then", "but", "plus", "with", "using", "enable"),
-    *(",", ".", ";", ":", "!", "!!", "!!!", "...", "…", "-", "--", "–", "—", "(", ")", ").", "+", "&"),
+    *(",", ".", ";", ":", "!", "…", "-", "--", "–", "—", "(", ")", ").", "+", "&"),
     *phrases.COURTESY,
     *phrases.SECOND_THOUGHTS,
     *phrases.ASIDES,
