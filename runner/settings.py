@@ -74,10 +74,20 @@ class DatasetSettings(_Section):
 
 
 class GpuSettings(_Section):
-    """Which GPUs runs may use."""
+    """Which GPUs runs may use, and when one counts as free."""
 
-    visible: list[str] | None = None
-    per_run: int = Field(1, ge=1)
+    visible: list[str] | None = Field(None, description="Indexes, UUIDs or bus addresses; without it: all.")
+    per_run: int = Field(1, ge=1, description="GPUs that a run gets whose plan takes several; others get one.")
+    mask: Literal["auto", "ROCR_VISIBLE_DEVICES"] = Field(
+        "auto", description="The variable that hides other GPUs from a run; ROCR_VISIBLE_DEVICES takes UUIDs (ROCm)."
+    )
+    lease_dir: Path = Field(
+        Path("/var/tmp/quark-ptq-gpus"), description="Of this host, the same for all daemons on it: who has which GPU."
+    )
+    idle_bytes: int = Field(
+        300_000_000 + 2**30, ge=0, description="A GPU with more memory in use than this is busy: baseline and 1 GiB."
+    )
+    settle_seconds: float = Field(60.0, ge=0, description="How long to wait for the memory of a GPU after its run.")
 
 
 class LimitSettings(_Section):
@@ -87,9 +97,33 @@ class LimitSettings(_Section):
     grace_seconds: float = Field(10.0, ge=0, description="Between TERM and KILL when a run is cancelled.")
     probe_seconds: float = Field(300.0, gt=0, description="For one probe of the quantization interpreter.")
     check_seconds: float = Field(1800.0, gt=0, description="For loading a quantized model again after its run.")
+    run_seconds: float | None = Field(None, gt=0, description="The longest that a run may take; without it: no limit.")
+    run_memory_bytes: int | None = Field(None, ge=2**20, description="Main memory of a run; without it: no limit.")
+    cpu_runs: int = Field(1, ge=1, description="Runs on the CPU that may compute at the same time.")
     log_bytes: int = Field(2**30, ge=65536, description="Disk space of a run's log; above it the middle is cut out.")
     disk_reserve_bytes: int = Field(2**30, ge=0, description="Free space that a run must leave.")
     queue: int = Field(100, ge=1, description="Runs that may wait.")
+
+
+class SlurmSettings(_Section):
+    """How runs are handed to Slurm. The state folder, models and results lie on a file system that its nodes share."""
+
+    partition: str | None = None
+    account: str | None = None
+    qos: str | None = None
+    gres: str = Field("gpu", description='The kind of GPU to ask for, without its number: "gpu", "gpu:mi300x".')
+    cpus: int | None = Field(None, ge=1, description="CPUs of one run.")
+    memory: str | None = Field(None, pattern=r"^\d+[KMGT]?$", description='Main memory of one run, as in "64G".')
+    at_once: int = Field(100, ge=1, description="Runs that may lie with Slurm at the same time.")
+    look_seconds: float = Field(2.0, gt=0, le=60, description="Between two looks at the list of jobs.")
+    extra: list[str] = Field([], description="More arguments for sbatch.")
+
+
+class TlsSettings(_Section):
+    """Certificate and key (PEM) with which the API listens on https."""
+
+    certificate: Path
+    key: Path
 
 
 # What an HTTP header carries unchanged, and long enough that nobody guesses it.
@@ -111,7 +145,10 @@ class RunnerSettings(BaseSettings):
     outputs: OutputSettings = OutputSettings()
     datasets: DatasetSettings = DatasetSettings()
     gpus: GpuSettings = GpuSettings()
-    engine: Literal["local"] = "local"
+    engine: Literal["local", "slurm"] = "local"
+    slurm: SlurmSettings = SlurmSettings()
+    tls: TlsSettings | None = None
+    labels: list[str] = Field([], description='By which people may choose this runner, as in "on mi300x".')
     limits: LimitSettings = LimitSettings()
     remote_code: bool = False
 

@@ -8,14 +8,14 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from schemas.artifacts.analysis import ModelAnalysis
-from schemas.artifacts.environment import EnvContext
+from schemas.artifacts.environment import Accelerator, EnvContext
 from schemas.artifacts.installation import PytorchInstallResult, QuarkInstallResult
 from schemas.artifacts.manifest import RunManifest, Sha256
 from schemas.artifacts.plan import Decision, Estimates, Finding, PlanChoices, QuantPlan
 from schemas.artifacts.workspace import WorkspaceContext
 from schemas.base import Document
 from schemas.catalog import Catalogue
-from schemas.runs import Run
+from schemas.runs import QueuePriority, Run
 
 API_VERSION = 1
 
@@ -63,6 +63,11 @@ class Capabilities(Document):
     hub: bool
     remote_code: bool
     engine: str
+    labels: list[str] = Field([], description='By which people may choose this runner, as in "on mi300x".')
+    accelerator: Accelerator = "unknown"
+    gpu_archs: list[str] = Field([], description='Architectures of its GPUs, each once: "gfx942", "sm_90".')
+    gpu_count: int = 0
+    gpu_memory_bytes: int | None = Field(None, description="Memory of its smallest GPU.")
 
 
 class IntakeRequest(Document):
@@ -138,6 +143,48 @@ class CancelRequest(Document):
 
     by: Annotated[str, Field(min_length=1, max_length=200)] = "somebody"
     reason: Annotated[str, Field(max_length=1000)] = ""
+
+
+class PriorityRequest(Document):
+    """Ask for another place of a run that waits."""
+
+    priority: QueuePriority
+    by: Annotated[str, Field(min_length=1, max_length=200)] = "somebody"
+
+
+QueueMode = Literal["open", "paused", "draining"]
+"""Paused: runs are taken and none starts. Draining: no run is taken, and those that wait still run."""
+
+
+class QueueRequest(Document):
+    """Open, pause or drain the queue."""
+
+    mode: QueueMode
+    by: Annotated[str, Field(min_length=1, max_length=200)] = "somebody"
+    reason: Annotated[str, Field(max_length=1000)] = ""
+
+
+class GpuStanding(Document):
+    """One GPU of the runner as it stands now."""
+
+    name: str = Field(description='As in the `gpus` of a run: "3 (0000:c1:00.0)".')
+    model: str = ""
+    run: str = Field("", description="The run of this runner that has it; empty: none.")
+    busy: str = Field("", description="Why no run would get it now, in a sentence; empty: it is free.")
+    memory_bytes: int | None = None
+    memory_used_bytes: int | None = None
+
+
+class Queue(Document):
+    """What waits, what computes, and on what."""
+
+    mode: QueueMode = "open"
+    by: str = Field("", description="Who changed the mode last.")
+    at: datetime | None = None
+    reason: str = ""
+    waiting: list[Run] = Field([], description="In the order in which they will start.")
+    active: list[Run] = []
+    gpus: list[GpuStanding] = []
 
 
 class RunList(Document):

@@ -50,6 +50,10 @@ class Phase(StrEnum):
     DONE = "done"
 
 
+QueuePriority = Literal["high", "normal", "low"]
+"""Runs of a higher priority start first; within one, whoever came first."""
+
+
 class Progress(Document):
     """How far a run is. `percent` covers the whole run and never falls; `done` and `total` count within the phase."""
 
@@ -79,7 +83,14 @@ class Run(Document):
     scheme: str
     output_dir: str
     manifest_digest: str
+    priority: QueuePriority = "normal"
     position: int | None = Field(None, description="Place in the queue, from 1; only while queued.")
+    expected_start: datetime | None = Field(
+        None, description="When its turn may come, by how long runs of the kind took here; only while queued."
+    )
+    gpus: list[str] = Field([], description='The GPUs that it got, such as "3 (0000:c1:00.0)".')
+    job: str = Field("", description='Its name in another scheduler, such as "Slurm job 42"; empty on this host.')
+    partial_output: str = Field("", description="Where what an unfinished run left was set apart; empty: nothing was.")
     exit_code: int | None = Field(None, description="Exit status of the command; -N when signal N ended it.")
     progress: Progress = Progress()
     report: ValidationReport | None = None

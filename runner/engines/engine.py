@@ -58,7 +58,13 @@ class Exit(Written):
     exit_code: int | None = Field(None, description="Exit status; -N when signal N ended it; None when it never ran.")
     cancelled: bool
     ended_by: str | None = Field(
-        None, description='Why the supervisor ended it: "cancel.json", "SIGTERM", "SIGINT" or "time_limit".'
+        None,
+        description='Why the supervisor ended it: "cancel.json", "SIGTERM", "SIGINT", "time_limit", "disk_reserve" or '
+        '"memory_limit".',
+    )
+    ended_because: str = Field("", description="The same for a person, with the numbers that decided it.")
+    oom_killed: int = Field(
+        0, description="Processes that the kernel killed because the run's memory limit was reached."
     )
     could_not_start: str | None = Field(None, description="Why the command could not be executed, in a sentence.")
     started_at: datetime | None = None
@@ -96,12 +102,25 @@ class CancelledBeforeStart:
 
 
 @dataclass(frozen=True)
+class Pending:
+    """It was handed to another scheduler, which has not started it yet. Nothing of it has run."""
+
+    job: str
+    """The scheduler's name of it, for people: "Slurm job 42"."""
+    why: str = ""
+    """What the scheduler says that it waits for."""
+    cancelling: bool = False
+
+
+@dataclass(frozen=True)
 class Running:
     """A supervisor lives. It holds the folder's lock, unless somebody removed that file, until the run is gone."""
 
     cancelling: bool
     child: Child | None = None
     """None in the instant before the command is forked."""
+    job: str = ""
+    """The scheduler's name of it, where it does not run on this host."""
 
 
 @dataclass(frozen=True)
@@ -131,7 +150,19 @@ class Unreadable:
     why: str
 
 
-Observed = NotBegun | CancelledBeforeStart | Running | Exited | Lost | Unreadable
+Observed = NotBegun | CancelledBeforeStart | Pending | Running | Exited | Lost | Unreadable
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What a run needs of where it computes."""
+
+    gpus: int = 0
+    """How many GPUs; 0: it computes on the CPU."""
+    seconds: float | None = None
+    """The longest that it may take; None: no limit."""
+    name: str = ""
+    """What a person who looks at the scheduler's list reads."""
 
 
 @dataclass(frozen=True)
@@ -179,8 +210,16 @@ class SupervisedFolder(Protocol):
 class Engine(Protocol):
     """Where runs compute."""
 
+    places_here: bool
+    """Whether runs compute on this host's GPUs, which the daemon shares out; else a scheduler does that elsewhere."""
+
     async def submit(
-        self, folder: SupervisedFolder, env: Mapping[str, str], *, keep_open: Sequence[int] = ()
+        self,
+        folder: SupervisedFolder,
+        env: Mapping[str, str],
+        *,
+        needs: Needs = Needs(),
+        keep_open: Sequence[int] = (),
     ) -> Observed:
         """Start the run's supervisor, unless the run has begun already; what the folder says then.
 

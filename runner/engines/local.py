@@ -11,7 +11,7 @@ import time
 from collections.abc import Mapping, Sequence
 
 from runner.clock import Clock, SystemClock
-from runner.engines.engine import EndedOrphans, NotBegun, Observed, Running, SupervisedFolder
+from runner.engines.engine import EndedOrphans, Needs, NotBegun, Observed, Running, SupervisedFolder
 from runner.errors import Broken
 
 log = logging.getLogger(__name__)
@@ -30,13 +30,20 @@ _REFUSALS = {
 class LocalEngine:
     """Starts supervisors on this host. It keeps nothing: the next daemon knows as much from the folders."""
 
+    places_here = True
+
     def __init__(self, *, clock: Clock | None = None, start_seconds: float = START_SECONDS) -> None:
         """`clock` dates cancellations; `start_seconds` is how long `submit` waits for a supervisor to begin."""
         self._clock = clock or SystemClock()
         self._start_seconds = start_seconds
 
     async def submit(
-        self, folder: SupervisedFolder, env: Mapping[str, str], *, keep_open: Sequence[int] = ()
+        self,
+        folder: SupervisedFolder,
+        env: Mapping[str, str],
+        *,
+        needs: Needs = Needs(),  # noqa: ARG002 - who shares out this host's GPUs has done so already
+        keep_open: Sequence[int] = (),
     ) -> Observed:
         """Start the supervisor and return when the run has begun, or when the supervisor ended.
 

@@ -35,6 +35,9 @@ class Gpu(Document):
     arch: str | None = Field(None, description='"gfx942", "sm_90", ...')
     memory_bytes: int | None = None
     memory_used_bytes: int | None = None
+    partition: str | None = Field(
+        None, description='The part of a card that this is: "CPX 3", "MIG 1g.10gb"; null: all.'
+    )
 
 
 class Hardware(Document):

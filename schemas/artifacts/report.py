@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Annotated, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, JsonValue
 
 from schemas.base import Document
 
@@ -81,6 +81,16 @@ class Measured(Document):
     gpu_arch: str | None = Field(None, description="The GPU that it ran on; null for a run on the CPU.")
 
 
+class Offer(Document):
+    """A change of the plan that may help after a failure. It is never made by itself: it needs a new approval."""
+
+    label: Annotated[str, Field(max_length=75)] = Field(description='What would be done: "Plan with 128 samples".')
+    reason: str = Field(description="Why it may help, in a sentence.")
+    choices: dict[str, JsonValue] = Field(
+        description="Fields of plan_choices that change, laid over what was asked for; calibration field by field."
+    )
+
+
 class ValidationReport(Document):
     """The published validation_report, and what this project adds: checks, files, dtypes, size and perplexity."""
 
@@ -93,6 +103,7 @@ class ValidationReport(Document):
         None, alias="class", description="Only for failures: what kind of thing failed."
     )
     cause: str = ""
+    offers: list[Offer] = Field([], description="Only for failures: what may help, the smallest change first.")
     checks: list[Check] = []
     output_dir: str = ""
     files: list[OutputFile] = []

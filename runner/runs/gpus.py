@@ -1,0 +1,65 @@
+"""What the queue needs of the host's GPUs: leases, as `runner.host.gpus` gives them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from schemas.api import GpuStanding
+from schemas.artifacts.environment import Gpu
+from schemas.artifacts.plan import QuantPlan
+
+
+@dataclass(frozen=True)
+class Shortage:
+    """No lease now: how many GPUs are needed and free, and why each other is not, in sentences."""
+
+    needed: int
+    free: int
+    busy: tuple[str, ...] = ()
+
+    @property
+    def sentence(self) -> str:
+        """What a waiting run is told."""
+        what = "1 GPU" if self.needed == 1 else f"{self.needed} GPUs"
+        why = f" ({'; '.join(self.busy)})" if self.busy else ""
+        return f"It waits for {what}; {self.free} free{why}."
+
+
+class Lease(Protocol):
+    """GPUs that nobody else gets, as long as this object or any process that inherited its descriptors lives."""
+
+    gpus: tuple[Gpu, ...]
+    descriptors: tuple[int, ...]
+    """Locks to be kept open in every process of the run."""
+    mask: dict[str, str]
+    """The one visibility variable, and what has to stand beside it."""
+
+    def close(self) -> None:
+        """Let go here; what processes inherited stays theirs."""
+
+
+class GpuPool(Protocol):
+    """Shares out the GPUs of this host, together with every other daemon on it."""
+
+    async def take(self, count: int) -> Lease | Shortage:
+        """So many GPUs that are free by the busy rule at this moment, or why not. Raises RunnerError where there are
+        not so many at all."""
+
+    async def take_again(self, names: Sequence[str]) -> Lease | Shortage:
+        """Exactly the GPUs of these names (`Run.gpus`), which a run had before, without asking whether they are busy."""
+
+    async def still_held(self, names: Sequence[str]) -> str:
+        """Why these GPUs are not free again: memory in use, or a process of the run; empty when they are."""
+
+    async def standings(self) -> list[GpuStanding]:
+        """Every GPU as it stands, without `run`."""
+
+
+def gpus_needed(plan: QuantPlan, per_run: int) -> int:
+    """How many GPUs a run of this plan gets: none on the CPU, one, or `per_run` where the loader uses several."""
+    if plan.device == "cpu":
+        return 0
+    several = plan.multi_gpu is not None or plan.multi_device or plan.entry_point == "quark_cli"
+    return per_run if several else 1
