@@ -165,6 +165,10 @@ class Needs:
     """What a person who looks at the scheduler's list reads."""
 
 
+NOTHING = Needs()
+"""A run on the CPU, without a limit."""
+
+
 @dataclass(frozen=True)
 class EndedOrphans:
     """What was done with the processes of a lost run."""
@@ -218,7 +222,7 @@ class Engine(Protocol):
         folder: SupervisedFolder,
         env: Mapping[str, str],
         *,
-        needs: Needs = Needs(),
+        needs: Needs = NOTHING,
         keep_open: Sequence[int] = (),
     ) -> Observed:
         """Start the run's supervisor, unless the run has begun already; what the folder says then.

@@ -11,7 +11,7 @@ import time
 from collections.abc import Mapping, Sequence
 
 from runner.clock import Clock, SystemClock
-from runner.engines.engine import EndedOrphans, Needs, NotBegun, Observed, Running, SupervisedFolder
+from runner.engines.engine import NOTHING, EndedOrphans, Needs, NotBegun, Observed, Running, SupervisedFolder
 from runner.errors import Broken
 
 log = logging.getLogger(__name__)
@@ -42,7 +42,7 @@ class LocalEngine:
         folder: SupervisedFolder,
         env: Mapping[str, str],
         *,
-        needs: Needs = Needs(),  # noqa: ARG002 - who shares out this host's GPUs has done so already
+        needs: Needs = NOTHING,  # noqa: ARG002 - who shares out this host's GPUs has done so already
         keep_open: Sequence[int] = (),
     ) -> Observed:
         """Start the supervisor and return when the run has begun, or when the supervisor ended.

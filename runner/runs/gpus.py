@@ -48,7 +48,7 @@ class GpuPool(Protocol):
         not so many at all."""
 
     async def take_again(self, names: Sequence[str]) -> Lease | Shortage:
-        """Exactly the GPUs of these names (`Run.gpus`), which a run had before, without asking whether they are busy."""
+        """Exactly the GPUs of these names (`Run.gpus`), which a run had before, be they busy or not."""
 
     async def still_held(self, names: Sequence[str]) -> str:
         """Why these GPUs are not free again: memory in use, or a process of the run; empty when they are."""
