@@ -20,7 +20,7 @@ def nvidia_gpus(root: Path, run: ToolRunner) -> VendorEvidence:
     """Look for NVIDIA GPUs below a file system root ("/") and with nvidia-smi."""
     listed, driver, seen = _proc(root)
     told, from_tool, sure = _nvidia_smi(run)
-    gpus = told or listed
+    gpus = _with_instances(told or listed, run) if told or listed else []
     contradictions: list[str] = []
     if listed and told == []:
         contradictions.append(f"The driver lists {_count(listed)}, but nvidia-smi reports none that can be used.")
@@ -71,6 +71,25 @@ def _nvidia_smi(run: ToolRunner) -> tuple[list[Gpu] | None, list[str], bool]:
         if "did not answer" in problem:
             break  # asking a driver that hangs once more costs as long again
     return None, [f"nvidia-smi {problem}"], False
+
+
+_CARD = re.compile(r"GPU (\d+): .*\(UUID: (GPU-[\w-]+)\)")
+_INSTANCE = re.compile(r"\s+MIG (\S+)\s+Device\s+(\d+): \(UUID: (MIG-[\w/-]+)\)")
+
+
+def _with_instances(gpus: list[Gpu], run: ToolRunner) -> list[Gpu]:
+    """A card that is cut into instances (MIG) is not to be had as a whole: its instances stand in its place."""
+    instances: dict[int, list[Gpu]] = {}
+    card: Gpu | None = None
+    for line in run(("nvidia-smi", "-L")).output.splitlines():
+        if found := _CARD.match(line):
+            card = next((gpu for gpu in gpus if gpu.index == int(found[1]) or gpu.uuid == found[2]), None)
+        elif card is not None and (found := _INSTANCE.match(line)):
+            part = {"uuid": found[3], "partition": f"MIG {found[1]} {found[2]}"}
+            # Its memory is a part of the card's, and nvidia-smi tells it in no table.
+            unknown = {"memory_bytes": None, "memory_used_bytes": None}
+            instances.setdefault(card.index, []).append(card.model_copy(update={**part, **unknown}))
+    return [part for gpu in gpus for part in instances.get(gpu.index, [gpu])]
 
 
 def _row(line: str, fields: tuple[str, ...]) -> Gpu | None:

@@ -3,28 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
+from runner.host.gpus.shortage import Shortage
 from schemas.api import GpuStanding
 from schemas.artifacts.environment import Gpu
 from schemas.artifacts.plan import QuantPlan
 
-
-@dataclass(frozen=True)
-class Shortage:
-    """No lease now: how many GPUs are needed and free, and why each other is not, in sentences."""
-
-    needed: int
-    free: int
-    busy: tuple[str, ...] = ()
-
-    @property
-    def sentence(self) -> str:
-        """What a waiting run is told."""
-        what = "1 GPU" if self.needed == 1 else f"{self.needed} GPUs"
-        why = f" ({'; '.join(self.busy)})" if self.busy else ""
-        return f"It waits for {what}; {self.free} free{why}."
+__all__ = ["GpuPool", "Lease", "Shortage", "gpus_needed"]
 
 
 class Lease(Protocol):
