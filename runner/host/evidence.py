@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from schemas.artifacts.environment import Gpu
 
@@ -71,6 +72,19 @@ def bus_address(value: object) -> str | None:
         else None
     )
     return f"{int(found.group(1) or '0', 16):04x}:{found.group(2).lower()}" if found else None
+
+
+def part_of(entry: dict[str, Any], name: str) -> dict[str, Any]:
+    """An object inside an object of JSON; empty where there is something else, such as "N/A"."""
+    part = entry.get(name)
+    return part if isinstance(part, dict) else {}
+
+
+def scaled(amount: dict[str, Any]) -> int | None:
+    """Bytes of {value, unit}. amd-smi writes MB and means MiB."""
+    number = whole_number(amount.get("value"))
+    factor = {"B": 1, "KB": 2**10, "MB": 2**20, "GB": 2**30}.get(str(amount.get("unit")).upper())
+    return None if number is None or factor is None else number * factor
 
 
 def in_bus_order(gpus: Iterable[Gpu]) -> tuple[Gpu, ...]:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from runner.host.evidence import text_of
+from runner.host.gpus.mask import allowed, inherited
+from runner.host.gpus.use import Vendor
 from runner.settings import GpuSettings
-from schemas.artifacts.environment import Gpu, Hardware
+from schemas.artifacts.environment import Accelerator, Hardware
 
+_VENDORS: dict[Accelerator, Vendor] = {"amd-rocm": "amd", "nvidia-cuda": "nvidia"}
 _UNLIMITED = 1 << 60  # cgroup v1 says "no limit" by a number near the largest one
 
 
@@ -38,7 +43,7 @@ def host_memory(root: Path = Path("/")) -> HostMemory:
 
 @dataclass(frozen=True)
 class GpuMemory:
-    """Bytes of each GPU that runs may use, in the order in which a run gets them, and how many of them one run gets.
+    """Bytes of each GPU that runs may use, those first that a run would get now, and how many of them one run gets.
 
     `total` and `free` are empty where they are not known of every one.
     """
@@ -48,28 +53,29 @@ class GpuMemory:
     per_run: int = 1
 
 
-def gpu_memory(found: Hardware, settings: GpuSettings) -> GpuMemory:
-    """The memory of the GPUs that the settings leave to runs; without a list, of all."""
-    gpus: list[Gpu] | None = found.gpus
-    if settings.visible is not None:
-        gpus = _named(settings.visible, found.gpus)
-    if not gpus:
+def gpu_memory(found: Hardware, settings: GpuSettings, environment: Mapping[str, str] = os.environ) -> GpuMemory:
+    """The memory of the GPUs that the settings and an inherited mask leave to runs, as they are shared out.
+
+    Those whose memory is in use stand last, since a run gets others before them. Partitions of a card (CPX) each report
+    the whole card's memory and share it: each counts for its part.
+    """
+    vendor = _VENDORS.get(found.accelerator)
+    left = inherited(found.gpus, vendor, environment) if vendor else found.gpus
+    gpus, unknown = allowed(left, settings.visible)
+    if unknown or not gpus:
         return GpuMemory(per_run=settings.per_run)
-    total = [gpu.memory_bytes for gpu in gpus if gpu.memory_bytes]
-    free = [
-        max(gpu.memory_bytes - gpu.memory_used_bytes, 0)
-        for gpu in gpus
-        if gpu.memory_bytes and gpu.memory_used_bytes is not None
-    ]
+    gpus = sorted(gpus, key=lambda gpu: (gpu.memory_used_bytes or 0) > settings.idle_bytes)
+    parts = Counter(gpu.uuid for gpu in found.gpus)  # an instance of NVIDIA's has a UUID and memory of its own
+    total, free = [], []
+    for gpu in gpus:
+        shared_by = parts[gpu.uuid] if gpu.uuid and gpu.partition else 1
+        if gpu.memory_bytes:
+            total.append(gpu.memory_bytes // shared_by)
+        if gpu.memory_bytes and gpu.memory_used_bytes is not None:
+            free.append(max(gpu.memory_bytes - gpu.memory_used_bytes, 0) // shared_by)
     known, told = len(total) == len(gpus), len(free) == len(gpus)
     per_run = min(settings.per_run, len(gpus))
     return GpuMemory(tuple(total) if known else (), tuple(free) if told else (), per_run)
-
-
-def _named(names: list[str], gpus: list[Gpu]) -> list[Gpu] | None:
-    """The GPUs of a mask, by index, UUID or bus address; None where one of the names is none of these."""
-    known = {name: gpu for gpu in gpus for name in (str(gpu.index), gpu.uuid, gpu.bus_address) if name}
-    return [known[name] for name in names] if all(name in known for name in names) else None
 
 
 def max_map_count(root: Path = Path("/")) -> int | None:

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 from runner.host.evidence import VendorEvidence, bus_address, in_bus_order, text_of, whole_number, words
+from runner.host.gpus.instances import Instance, instances
 from runner.host.tools import ToolRunner
 from schemas.artifacts.environment import Gpu
 
@@ -20,7 +21,7 @@ def nvidia_gpus(root: Path, run: ToolRunner) -> VendorEvidence:
     """Look for NVIDIA GPUs below a file system root ("/") and with nvidia-smi."""
     listed, driver, seen = _proc(root)
     told, from_tool, sure = _nvidia_smi(run)
-    gpus = _with_instances(told or listed, run) if told or listed else []
+    gpus = _with_instances(_addressed(told, listed) if told else listed, run)
     contradictions: list[str] = []
     if listed and told == []:
         contradictions.append(f"The driver lists {_count(listed)}, but nvidia-smi reports none that can be used.")
@@ -73,23 +74,48 @@ def _nvidia_smi(run: ToolRunner) -> tuple[list[Gpu] | None, list[str], bool]:
     return None, [f"nvidia-smi {problem}"], False
 
 
-_CARD = re.compile(r"GPU (\d+): .*\(UUID: (GPU-[\w-]+)\)")
-_INSTANCE = re.compile(r"\s+MIG (\S+)\s+Device\s+(\d+): \(UUID: (MIG-[\w/-]+)\)")
+_CARD = re.compile(r"GPU ([0-9]{1,4}): .*\(UUID: (GPU-[\w-]+)\)")
+_INSTANCE = re.compile(r"\s+MIG (\S+)\s+Device\s+([0-9]{1,4}): \(UUID: (MIG-[\w/-]+)\)")
+
+
+def _addressed(told: list[Gpu], listed: list[Gpu]) -> list[Gpu]:
+    """What an older nvidia-smi leaves out, from the driver's list: both go by bus address.
+
+    Else the same GPU would have one name for a daemon whose question was answered whole, and another for the next.
+    """
+    if len(told) != len(listed) or all(gpu.bus_address for gpu in told):
+        return told
+    return [
+        gpu.model_copy(update={"bus_address": other.bus_address, "uuid": gpu.uuid or other.uuid})
+        for gpu, other in zip(told, listed, strict=True)
+    ]
 
 
 def _with_instances(gpus: list[Gpu], run: ToolRunner) -> list[Gpu]:
     """A card that is cut into instances (MIG) is not to be had as a whole: its instances stand in its place."""
-    instances: dict[int, list[Gpu]] = {}
+    if not gpus:
+        return []
+    instances_of: dict[int, list[Gpu]] = {}
     card: Gpu | None = None
     for line in run(("nvidia-smi", "-L")).output.splitlines():
         if found := _CARD.match(line):
             card = next((gpu for gpu in gpus if gpu.index == int(found[1]) or gpu.uuid == found[2]), None)
         elif card is not None and (found := _INSTANCE.match(line)):
             part = {"uuid": found[3], "partition": f"MIG {found[1]} {found[2]}"}
-            # Its memory is a part of the card's, and nvidia-smi tells it in no table.
-            unknown = {"memory_bytes": None, "memory_used_bytes": None}
-            instances.setdefault(card.index, []).append(card.model_copy(update={**part, **unknown}))
-    return [part for gpu in gpus for part in instances.get(gpu.index, [gpu])]
+            instances_of.setdefault(card.index, []).append(card.model_copy(update=part))
+    if not instances_of:
+        return gpus
+    told = {(one.address, one.number): one for one in instances(run)}
+    return [_measured(part, told) for gpu in gpus for part in instances_of.get(gpu.index, [gpu])]
+
+
+def _measured(gpu: Gpu, told: dict[tuple[str | None, int], Instance]) -> Gpu:
+    """An instance with its own memory in place of its card's; a whole card as it is."""
+    if gpu.partition is None:
+        return gpu
+    mine = told.get((gpu.bus_address, int(gpu.partition.rpartition(" ")[2])))
+    memory = (None, None) if mine is None else (mine.memory_bytes, mine.used_bytes)
+    return gpu.model_copy(update={"memory_bytes": memory[0], "memory_used_bytes": memory[1]})
 
 
 def _row(line: str, fields: tuple[str, ...]) -> Gpu | None:

@@ -9,27 +9,35 @@ BASELINE_BYTES = 283 * 2**20
 
 
 class PretendGpus:
-    """A file system root with so many GPUs of one kind, all idle at first."""
+    """A file system root with so many GPUs of one kind, all idle at first.
 
-    def __init__(self, root: Path, count: int, gfx: int = 90402) -> None:
+    With `parts` each card is cut into so many partitions (CPX), which count as GPUs of their own: only the first part
+    of a card has the card's files. `high_bits` writes a partition's number where newer kernels do.
+    """
+
+    def __init__(self, root: Path, count: int, gfx: int = 90402, parts: int = 1, *, high_bits: bool = True) -> None:
         self.root = root
         self.count = count
+        self.parts = parts
         self._write("dev/kfd", "")
         self._node(0, {"cpu_cores_count": 96, "gfx_target_version": 0}, 0)
         for index in range(count):
+            card, part = divmod(index, parts)
             facts = {
-                "simd_count": 304,
+                "simd_count": 304 // parts,
                 "gfx_target_version": gfx,
-                "location_id": (0x05 + 0x10 * index) << 8,
+                "location_id": (0x05 + 0x10 * card) << 8 | (part << 28 if high_bits else part),
                 "domain": 0,
                 "drm_render_minor": 128 + index,
-                "unique_id": 0x1A2B0000 + index,
+                "unique_id": 0x1A2B0000 + card,
             }
             self._node(index + 1, facts, self.kfd_id(index))
-            self._write(f"{self._device(index)}/mem_info_vram_total", f"{MEMORY_BYTES}\n")
-            self._write(f"{self._device(index)}/product_name", "AMD Instinct MI300X\n")
-            self.use(index, BASELINE_BYTES)
-            self.load(index, 0)
+            if part == 0:
+                self._write(f"{self._device(index)}/mem_info_vram_total", f"{MEMORY_BYTES}\n")
+                self._write(f"{self._device(index)}/product_name", "AMD Instinct MI300X\n")
+                self._write(f"{self._device(index)}/current_compute_partition", "SPX\n" if parts == 1 else "CPX\n")
+                self.use(index, BASELINE_BYTES)
+                self.load(index, 0)
         (root / "sys/class/kfd/kfd/proc").mkdir(parents=True, exist_ok=True)
 
     @staticmethod
@@ -39,10 +47,11 @@ class PretendGpus:
 
     def name(self, index: int) -> str:
         """What a run's record calls it."""
-        return f"{index} (0000:{0x05 + 0x10 * index:02x}:00.0)"
+        card, part = divmod(index, self.parts)
+        return f"{index} (0000:{0x05 + 0x10 * card:02x}:00.{part})"
 
     def use(self, index: int, used_bytes: int) -> None:
-        """Memory in use."""
+        """Memory in use on the card."""
         self._write(f"{self._device(index)}/mem_info_vram_used", f"{used_bytes}\n")
 
     def load(self, index: int, percent: int) -> None:

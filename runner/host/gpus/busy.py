@@ -2,6 +2,7 @@
 
 Utilisation alone lies: a server that waits for requests holds the memory at 0 %. So a GPU is busy when its memory is
 used beyond what an idle one shows, or a process of somebody else holds memory on it, or it computes at every look.
+One of which nothing is known is not free either: a tool that hangs is no proof.
 """
 
 from __future__ import annotations
@@ -14,9 +15,11 @@ BUSY_PERCENT = 5
 LOOKS = 3
 """Looks at the load, all of which have to find the GPU computing: a driver's own work is a spike."""
 
+NOT_TOLD = "neither the kernel nor the vendor's tools tell what it holds"
+
 
 def held_by(use: GpuUse, idle_bytes: int) -> str:
-    """Who or what holds this GPU's memory, as the end of a sentence; empty where nobody does."""
+    """Who or what holds this GPU's memory, as the end of a sentence; empty where nobody is known to."""
     used = use.memory_used_bytes
     if use.processes:
         largest = max(use.processes, key=lambda process: process.memory_bytes or 0)
@@ -25,13 +28,20 @@ def held_by(use: GpuUse, idle_bytes: int) -> str:
     return f"{_size(used)} in use" if used is not None and used > idle_bytes else ""
 
 
+def not_free(use: GpuUse, idle_bytes: int) -> str:
+    """Why no run may have this GPU by a single look, without its load; empty where one may."""
+    if use.memory_used_bytes is None and use.processes is None:
+        return NOT_TOLD
+    return held_by(use, idle_bytes)
+
+
 def busy(looks: Sequence[GpuUse], idle_bytes: int) -> str:
-    """Why no run may have this GPU, in a sentence's end; empty where one may. `looks` are of one GPU, oldest first."""
-    if why := held_by(looks[-1], idle_bytes):
+    """Why no run may have this GPU, as a sentence's end; empty where one may. `looks` are of one GPU, oldest first."""
+    if why := not_free(looks[-1], idle_bytes):
         return why
-    loads = [look.load_percent for look in looks]
+    loads = [look.load_percent for look in looks[-LOOKS:]]
     known = [load for load in loads if load is not None]
-    if len(known) >= LOOKS and min(known[-LOOKS:]) > BUSY_PERCENT:
+    if len(known) >= LOOKS and min(known) > BUSY_PERCENT:
         return f"it computes at {known[-1]} %"
     return ""
 

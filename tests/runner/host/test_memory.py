@@ -8,7 +8,7 @@ import pytest
 
 from runner.host.memory import GpuMemory, HostMemory, gpu_memory, host_memory, max_map_count
 from runner.settings import GpuSettings
-from schemas.artifacts.environment import Gpu, Hardware
+from schemas.artifacts.environment import Accelerator, Gpu, Hardware
 
 GIB = 2**30
 MEMINFO = f"MemTotal:       {64 * 2**20} kB\nMemFree:  1 kB\nMemAvailable:   {48 * 2**20} kB\n"
@@ -129,8 +129,35 @@ GPUS = [
         (GpuSettings(visible=["7"]), GPUS, GpuMemory()),
         (GpuSettings(), [GPUS[0], Gpu(index=1)], GpuMemory()),
         (GpuSettings(), [GPUS[0].model_copy(update={"memory_used_bytes": None})], GpuMemory((80 * GIB,), ())),
+        (  # a run gets the second and third: the first is in use
+            GpuSettings(per_run=2),
+            [GPUS[0].model_copy(update={"memory_used_bytes": 72 * GIB}), GPUS[1], GPUS[2]],
+            GpuMemory((80 * GIB,) * 3, (79 * GIB, 79 * GIB, 8 * GIB), 2),
+        ),
+        (  # parts of a card report its whole memory
+            GpuSettings(per_run=2),
+            [gpu.model_copy(update={"uuid": "GPU-x", "partition": f"CPX {gpu.index}"}) for gpu in GPUS],
+            GpuMemory((20 * GIB,) * 4, (79 * GIB // 4,) * 4, 2),
+        ),
         (GpuSettings(), [GPUS[0].model_copy(update={"memory_used_bytes": 90 * GIB})], GpuMemory((80 * GIB,), (0,))),
     ],
 )
 def test_only_gpus_that_runs_may_use_count(settings: GpuSettings, gpus: list[Gpu], expected: GpuMemory) -> None:
-    assert gpu_memory(Hardware(accelerator="unknown", gpus=gpus), settings) == expected
+    assert gpu_memory(Hardware(accelerator="unknown", gpus=gpus), settings, {}) == expected
+
+
+@pytest.mark.parametrize(
+    ("accelerator", "environment", "count"),
+    [
+        ("amd-rocm", {"HIP_VISIBLE_DEVICES": "1,2"}, 2),
+        ("amd-rocm", {"ROCR_VISIBLE_DEVICES": ""}, 0),
+        ("nvidia-cuda", {"CUDA_VISIBLE_DEVICES": "GPU-1"}, 1),
+        ("nvidia-cuda", {"HIP_VISIBLE_DEVICES": "1"}, 4),
+        ("unknown", {"CUDA_VISIBLE_DEVICES": "1"}, 4),
+    ],
+)
+def test_only_gpus_of_an_inherited_mask_count(
+    accelerator: Accelerator, environment: dict[str, str], count: int
+) -> None:
+    found = gpu_memory(Hardware(accelerator=accelerator, gpus=GPUS), GpuSettings(), environment)
+    assert len(found.total) == count
