@@ -27,7 +27,9 @@ class Evidence:
     """What a run left behind: how it ended, what it measured, and what it printed.
 
     `exit_code` is -N when signal N ended the command, None when it is not known. `could_not_start` says why the command
-    was never executed. `ended_by` is what made the supervisor end it: "time_limit", or a cancel. A perplexity that is
+    was never executed. `ended_by` is what made the supervisor end it: "time_limit", "disk_reserve", "memory_limit",
+    or a cancel; `ended_because` says the same with numbers. `oom_killed` counts processes of the run that the kernel
+    killed because its memory limit was reached. A perplexity that is
     infinite or not a number is one that was measured; None is one that was not. `last_lines` is the end of the log,
     oldest first, without terminal control sequences or with them.
     """
@@ -35,6 +37,8 @@ class Evidence:
     exit_code: int | None = None
     could_not_start: str | None = None
     ended_by: str | None = None
+    ended_because: str = ""
+    oom_killed: int = 0
     original_perplexity: float | None = None
     quantized_perplexity: float | None = None
     evaluation_dataset: str = ""

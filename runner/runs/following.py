@@ -87,7 +87,15 @@ class LogFollower:
             if segment.startswith('{"ptq"'):
                 self._note_measurement(segment)
             if segment.strip():
-                self._last.append(segment)
+                self._keep(segment)
+
+    def _keep(self, segment: str) -> None:
+        """Note a line of the end. A bar that is drawn again takes its own place: it must not push out what was said."""
+        bar = _bar_name(segment)
+        if bar and self._last and _bar_name(self._last[-1]) == bar:
+            self._last[-1] = segment
+        else:
+            self._last.append(segment)
 
     def _note_measurement(self, segment: str) -> None:
         try:
@@ -100,6 +108,12 @@ class LogFollower:
             self.evaluated_tokens = _count(event.get("tokens"))
         elif isinstance(event, dict) and event.get("ptq") == "memory":
             self.gpu_memory_bytes = _count(event.get("gpu_peak_bytes"))
+
+
+def _bar_name(segment: str) -> str:
+    """What stands before the percentage of a progress bar; empty for any other line, and for a bar without a name."""
+    end = segment.find("%|", 0, 200)
+    return segment[: max(0, end - 3)].rstrip() if end >= 0 else ""
 
 
 def _count(value: object) -> int | None:

@@ -12,6 +12,7 @@ import runner
 from runner.engines.engine import Engine, Exit
 from runner.errors import RunnerError
 from runner.host.child import with_programs_of
+from runner.planning import HostView
 from runner.runs.evidence import Evidence, ReloadOutcome
 from runner.runs.following import LogFollower
 from runner.runs.permissions import set_modes
@@ -38,6 +39,8 @@ class RunJudge:
     engine: Engine
     catalogue: Callable[[], Awaitable[Catalogue]]
     hardware: Callable[[], Awaitable[Hardware]]
+    host: Callable[[], Awaitable[HostView]] | None = None
+    """What plans are made for here; without it, what the failed run's own plan says of the host has to do."""
 
     async def report(self, entry: Entry, submission: Submission, end: Exit, log: LogFollower) -> ValidationReport:
         """The report on a run whose command ended."""
@@ -50,6 +53,8 @@ class RunJudge:
             exit_code=end.exit_code,
             could_not_start=end.could_not_start,
             ended_by=end.ended_by,
+            ended_because=end.ended_because,
+            oom_killed=end.oom_killed,
             original_perplexity=log.progress.original_perplexity,
             quantized_perplexity=log.progress.perplexity,
             evaluation_dataset=log.evaluation_dataset or _measured_on(manifest),
@@ -60,8 +65,15 @@ class RunJudge:
             measured=await self._measured(manifest, end, log),
             last_lines=log.last_lines,
         )
-        report = await asyncio.to_thread(verify, manifest, await self.catalogue(), evidence)
+        report = await asyncio.to_thread(verify, manifest, await self.catalogue(), evidence, await self._host())
         return report.model_copy(update={"checks": [*report.checks, *modes]})
+
+    async def _host(self) -> HostView | None:
+        """What plans are made for here; None where that cannot be found out, such as after a changed interpreter."""
+        try:
+            return await self.host() if self.host is not None else None
+        except RunnerError:
+            return None
 
     def _set_modes(self, output: Path) -> list[Check]:
         if not output.is_dir():

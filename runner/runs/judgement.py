@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Literal
 
+from runner.runs.diagnosis.rule import Help
 from schemas.artifacts.report import Check, FailureClass
 
 
@@ -19,7 +20,10 @@ class Weight(Enum):
 
 @dataclass(frozen=True)
 class Judgement:
-    """One check as a person reads it, its weight, what kind of failure it is, and what to do about it."""
+    """One check as a person reads it, its weight, what kind of failure it is, and what to do about it.
+
+    `helps` are changes of the plan that may help.
+    """
 
     name: str
     outcome: Literal["ok", "failed", "skipped"]
@@ -27,6 +31,7 @@ class Judgement:
     weight: Weight = Weight.NONE
     failure: FailureClass = FailureClass.UNKNOWN
     action: str = ""
+    helps: tuple[Help, ...] = ()
 
     @property
     def check(self) -> Check:
@@ -39,9 +44,10 @@ def held(name: str, detail: str) -> Judgement:
     return Judgement(name, "ok", detail)
 
 
-def broken(name: str, detail: str, failure: FailureClass, action: str) -> Judgement:
-    """It must hold and does not: the result is not what was approved, or no model at all."""
-    return Judgement(name, "failed", detail, Weight.BREAKS, failure, action)
+def broken(name: str, detail: str, failure: FailureClass, action: str, helps: tuple[Help, ...] = ()) -> Judgement:
+    """It must hold and does not: the result is not what was approved, or no model at all. `helps` are changes of the
+    plan that may help."""
+    return Judgement(name, "failed", detail, Weight.BREAKS, failure, action, helps)
 
 
 def doubtful(name: str, detail: str, action: str) -> Judgement:

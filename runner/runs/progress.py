@@ -271,7 +271,7 @@ class ProgressReader:
         if part is None or bar.total != part.total or bar.done < part.done:
             part = self._slices[bar.name] = _Slice(self._fraction, (1 - self._fraction) * share, bar.total)
         self._fraction = max(self._fraction, part.filled(bar.done))
-        self._change(done=bar.done, total=bar.total, rate=bar.rate, seconds_left=bar.seconds_left)
+        self._change(done=bar.done, total=bar.total, rate=bar.rate, seconds_left=_left(bar))
 
     def _change(self, **changes: Any) -> None:
         phase = changes.get("phase", self._progress.phase)
@@ -301,6 +301,14 @@ class _Slice:
         """How much of the phase is over after so many steps of the bar."""
         self.done = done
         return self.start + self.width * min(done / self.total, 1.0) if self.total else self.start
+
+
+def _left(bar: Bar) -> float | None:
+    """Seconds until a bar is full: what it says itself, else what is left of it at its rate."""
+    if bar.seconds_left is not None or bar.total is None or not bar.rate or bar.done > bar.total:
+        return bar.seconds_left
+    left = (bar.total - bar.done) / bar.rate
+    return left if math.isfinite(left) else None
 
 
 def _phase_of(text: str) -> Phase | None:

@@ -8,6 +8,7 @@ from fnmatch import fnmatchcase
 
 from runner.planning import layers as planned_layers
 from runner.runs import words
+from runner.runs.diagnosis.rule import Help
 from runner.runs.evidence import Evidence
 from runner.runs.intended import Intended
 from runner.runs.judgement import Judgement, broken, doubtful, held, missing, skipped
@@ -24,6 +25,7 @@ _SMALL_BYTES = 1 << 20
 """Below this, headers and JSON files decide the size, which the estimate only counts roughly."""
 
 _TOKENIZERS = ("tokenizer.json", "tokenizer.model", "tokenizer_config.json", "vocab.*", "*.tiktoken", "spiece.model")
+_LOSES_LESS = (Help.ALGORITHM, Help.FINER_SCHEME)
 _RUN_AGAIN = "Delete the folder, so that nobody takes it for a model, and ask for a new run."
 
 
@@ -137,9 +139,15 @@ def _replacements_agree(output: Output, evidence: Evidence, intended: Intended) 
         detail = f"{fact}, but the output has {words.count(quantized, 'quantized layer')}."
         return doubtful(REPLACED_TABLE, detail, action)
     planned = sum(target.count for target in planned_layers.quantized(intended.plan, intended.analysis))
-    if not provisional and intended.groups and quantized != planned:
+    known = not provisional and bool(intended.groups)
+    if output.layers:
+        if known and quantized != planned:
+            return doubtful(REPLACED_TABLE, f"{fact}; the plan has {planned:,}.", action)
+        return held(REPLACED_TABLE, f"{fact}, as many as the output has.")
+    # Without an output that can be read, the plan is all there is to compare with.
+    if known and not intended.plan.kv_cache_scheme and table.replaced != planned:
         return doubtful(REPLACED_TABLE, f"{fact}; the plan has {planned:,}.", action)
-    return held(REPLACED_TABLE, f"{fact}, as many as the output has.")
+    return held(REPLACED_TABLE, f"{fact}{', as many as the plan has' if known and table.replaced == planned else ''}.")
 
 
 def reload_went_well(evidence: Evidence) -> Judgement:
@@ -180,7 +188,9 @@ def perplexity_is_as_expected(evidence: Evidence, intended: Intended) -> Judgeme
     match verdict.verdict:
         case Verdict.COLLAPSED:
             action = "Do not serve it. Take a finer scheme, or an algorithm that fits (rotation or smoothing for int8)."
-            return broken(PERPLEXITY, f"Perplexity{where}: {verdict.words}", FailureClass.EVALUATION, action)
+            return broken(
+                PERPLEXITY, f"Perplexity{where}: {verdict.words}", FailureClass.EVALUATION, action, _LOSES_LESS
+            )
         case Verdict.BEYOND:
             action = "Evaluate your own tasks; a finer scheme, an algorithm or more calibration samples may help."
             return doubtful(PERPLEXITY, f"Perplexity{where}: {verdict.words}", action)
@@ -195,7 +205,7 @@ def _without_original(quantized: float, where: str, intended: Intended) -> Judge
     """Only one number: it can still say that the model knows nothing."""
     if not math.isfinite(quantized):
         detail = f"Perplexity{where} is {number(quantized)}: the model has collapsed."
-        return broken(PERPLEXITY, detail, FailureClass.EVALUATION, "Do not serve it. Take a finer scheme.")
+        return broken(PERPLEXITY, detail, FailureClass.EVALUATION, "Do not serve it. Take a finer scheme.", _LOSES_LESS)
     guessing = intended.analysis.model.vocab_size
     if guessing and quantized > 2 * guessing:
         detail = f"Perplexity{where} is {number(quantized)}, worse than guessing among {guessing:,} tokens."

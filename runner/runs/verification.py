@@ -7,9 +7,11 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+from runner.planning import HostView
 from runner.runs import diagnosis, words
 from runner.runs.config_checks import config_judgements
 from runner.runs.diagnosis import Diagnosis
+from runner.runs.diagnosis.offers import Failed, offers
 from runner.runs.evidence import Evidence
 from runner.runs.intended import Intended
 from runner.runs.judgement import Judgement, Weight, broken, held, missing, skipped
@@ -25,7 +27,7 @@ from runner.runs.run_checks import (
 )
 from runner.runs.tensor_checks import tensor_judgements
 from schemas.artifacts.manifest import RunManifest
-from schemas.artifacts.report import Perplexity, TensorCount, ValidationReport
+from schemas.artifacts.report import Offer, Perplexity, TensorCount, ValidationReport
 from schemas.catalog import Catalogue
 
 EXIT, CONTENT = "exit status", "content"
@@ -33,15 +35,18 @@ PROFILE = "quark_profile.yaml"
 """What the published script writes about its own phases, also when it fails."""
 
 
-def verify(manifest: RunManifest, catalogue: Catalogue, evidence: Evidence) -> ValidationReport:
+def verify(
+    manifest: RunManifest, catalogue: Catalogue, evidence: Evidence, host: HostView | None = None
+) -> ValidationReport:
     """The report on a run, from its evidence and from the files in its output folder, which are only read.
 
+    `host` is what plans are made for here: what is offered after a failure is held against it.
     `failed` when something that must hold does not, `partial` when the model is usable but something is doubtful or
     could not be checked although the plan asked for it, else `success`. Whatever lies in the folder, this never raises.
     """
     intended = Intended.by(manifest, catalogue)
     output = read_output(Path(manifest.outputs.output_dir))
-    failure = _failure(evidence)
+    failure = _failure(manifest, evidence)
     judgements = [_exit_status(evidence, failure), *_judgements(manifest, intended, output, evidence, failure)]
     breaking = [judgement for judgement in judgements if judgement.weight is Weight.BREAKS]
     doubts = [judgement for judgement in judgements if judgement.weight is Weight.DOUBT]
@@ -55,6 +60,7 @@ def verify(manifest: RunManifest, catalogue: Catalogue, evidence: Evidence) -> V
         next_actions=list(dict.fromkeys(action for action in actions if action)),
         failure=(failure.failure if failure else breaking[0].failure) if breaking else None,
         cause=(failure.cause if failure else breaking[0].detail) if breaking else "",
+        offers=_offers(manifest, catalogue, host, failure, breaking) if breaking else [],
         checks=[judgement.check for judgement in judgements],
         output_dir=words.plain(manifest.outputs.output_dir, 4096),
         files=list(output.files),
@@ -66,15 +72,34 @@ def verify(manifest: RunManifest, catalogue: Catalogue, evidence: Evidence) -> V
     )
 
 
-def _failure(evidence: Evidence) -> Diagnosis | None:
+def _offers(
+    manifest: RunManifest,
+    catalogue: Catalogue,
+    host: HostView | None,
+    failure: Diagnosis | None,
+    breaking: list[Judgement],
+) -> list[Offer]:
+    """What may help, as changes of the plan."""
+    helps = failure.helps if failure else tuple(wanted for judgement in breaking for wanted in judgement.helps)
+    if not helps:
+        return []
+    return offers(helps, Failed.by(manifest, catalogue, host, failure.short_of if failure else None))
+
+
+def _failure(manifest: RunManifest, evidence: Evidence) -> Diagnosis | None:
     """Why the command failed; None when it did not, or when nobody knows how it ended."""
     if evidence.could_not_start is not None:
         return diagnosis.could_not_start(evidence.could_not_start)
     if evidence.exit_code in (0, None):
         return None
-    if evidence.ended_by == "time_limit":
-        return diagnosis.time_limit()
-    return diagnosis.examine(evidence.last_lines, evidence.exit_code)
+    ended = diagnosis.ended_by_runner(
+        evidence.ended_by, evidence.ended_because, evidence.oom_killed, evidence.exit_code
+    )
+    if ended is not None:
+        return ended
+    found = diagnosis.examine(evidence.last_lines, evidence.exit_code)
+    held = evidence.measured.host_memory_bytes if evidence.measured else None
+    return diagnosis.likely_host_memory(found, held, manifest.inputs.quant_plan.estimates.host_memory_bytes_there)
 
 
 def _exit_status(evidence: Evidence, failure: Diagnosis | None) -> Judgement:
@@ -96,6 +121,7 @@ def _judgements(
     if plan.model_export != "hf_format":
         yield exported_files_are_there(output, expected)
         yield skipped(CONTENT, f"The content of {plan.model_export} files cannot be looked at here.")
+        yield from tables_agree(output, evidence, intended)  # the only evidence of what was quantized
     else:
         files = files_are_there(output, expected)
         yield files
@@ -171,7 +197,7 @@ def _finite(value: float | None) -> float | None:
 def _quotes(evidence: Evidence, failure: Diagnosis | None, weighing: list[Judgement]) -> list[str]:
     """What the report stands on: the log for a command that failed, else the checks that weigh."""
     details = [f"{judgement.name}: {judgement.detail}" for judgement in weighing if judgement.name != EXIT]
-    return diagnosis.quoted(evidence.last_lines, failure.line) + details if failure is not None else details
+    return diagnosis.quoted(evidence.last_lines, failure.line, *failure.also) + details if failure else details
 
 
 def _dtypes(output: Output) -> list[TensorCount]:

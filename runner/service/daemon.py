@@ -78,7 +78,7 @@ def compose(settings: RunnerSettings) -> tuple[Starlette, RunTable]:
     engine = LocalEngine(clock=clock)
     table = RunTable(settings.state_dir / "runs", workflow, engine, clock, redactor, settings.limits.queue, finished)
     launcher = RunLauncher(settings, workflow, workflow.accelerator)
-    judge = RunJudge(settings, engine, workflow.catalogue, workflow.hardware)
+    judge = RunJudge(settings, engine, workflow.catalogue, workflow.hardware, workflow.host_view)
     dispatcher = Dispatcher(table, engine, launcher, judge, clock)
 
     @contextlib.asynccontextmanager

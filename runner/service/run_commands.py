@@ -83,7 +83,7 @@ def diagnose(shell: Shell, log: Path, exit_code: int | None, as_json: bool) -> N
     if as_json:
         terminal.show_json(shell.out, report)
     else:
-        shell.show(terminal.report_view(report))
+        shell.show(terminal.diagnosis_view(report))
 
 
 COMMANDS = (runs, show, logs, cancel, diagnose)

@@ -161,8 +161,19 @@ def report_view(report: ValidationReport) -> RenderableType:
         Text.assemble((f"{check.outcome:>8} ", _OUTCOMES[check.outcome]), plain(f"{check.name}: {check.detail}"))
         for check in report.checks
     )
-    actions = (Text(plain(f"    next {action}")) for action in report.next_actions)
+    actions = [Text(plain(f"    next {action}")) for action in report.next_actions]
+    actions += [Text(plain(f"   offer {offer.label}: {offer.reason}")) for offer in report.offers]
     return Group(Text(plain(report.summary), style="bold"), _fields("Result", rows), *checks, *actions)
+
+
+def diagnosis_view(report: ValidationReport) -> RenderableType:
+    """Why a command failed: its class, the lines that say so with the deciding ones first, and what to do."""
+    rows: list[tuple[str, object]] = [
+        ("Class", report.failure or ("none" if report.status == "success" else "unknown"))
+    ]
+    said = (Text(plain(f"    said {line}")) for line in report.evidence)
+    actions = (Text(plain(f"    next {action}")) for action in report.next_actions)
+    return Group(Text(plain(report.summary), style="bold"), _fields("Diagnosis", rows), *said, *actions)
 
 
 def run_view(run: Run) -> RenderableType:

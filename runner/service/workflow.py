@@ -218,6 +218,10 @@ class Workflow:
             return None  # said when the output folder is chosen
         return output.free_bytes
 
+    async def host_view(self) -> HostView:
+        """What plans are made for here now. How much disk is free depends on where a result goes, and is not said."""
+        return await self._view(await self._interpreter.facts(), None)
+
     async def _view(self, facts: InterpreterFacts, free_bytes: int | None) -> HostView:
         found = await self._hardware(facts)
         settings = self._settings

@@ -1,4 +1,4 @@
-"""`python -m tests.agreement matrix FILE.csv` and `python -m tests.agreement words FILE.tsv`.
+"""`python -m tests.agreement matrix FILE.csv`, `words FILE.tsv` and `failures FOLDER`: product against recordings.
 
 Exit status: 0 where everything agrees, 1 where something does not or could not be checked, 2 for a wrong command.
 """
@@ -24,17 +24,25 @@ def _words(path: Path) -> int:
     return main(path)
 
 
-_TABLES: dict[str, Callable[[Path], int]] = {"matrix": _matrix, "words": _words}
+def _failures(path: Path) -> int:
+    from tests.agreement.failures import main
+
+    return main(path)
+
+
+_TABLES: dict[str, Callable[[Path], int]] = {"failures": _failures, "matrix": _matrix, "words": _words}
+_OF_FOLDERS = {"failures"}
 
 
 def run(arguments: list[str]) -> int:
-    """Print the table of one file and return the exit status."""
+    """Print the table of one file or folder and return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m tests.agreement", description=__doc__.splitlines()[0])
     parser.add_argument("table", choices=sorted(_TABLES))
     parser.add_argument("file", type=Path)
     asked = parser.parse_args(arguments)
-    if not asked.file.is_file():
-        print(f"{asked.file} is no file.", file=sys.stderr)
+    of_folder = asked.table in _OF_FOLDERS
+    if not (asked.file.is_dir() if of_folder else asked.file.is_file()):
+        print(f"{asked.file} is no {'folder' if of_folder else 'file'}.", file=sys.stderr)
         return 2
     try:
         return _TABLES[asked.table](asked.file)

@@ -184,3 +184,16 @@ def test_a_hole_where_the_file_system_knows_of_none(tmp_path: Path, monkeypatch:
     follower = LogFollower(tmp_path / "log")
     assert follower.read_to_end(succeeded=False).phase is Phase.CALIBRATING
     assert follower.last_lines == ("the first half of a li", "ne", CALIBRATING.strip())
+
+
+def test_a_bar_that_is_drawn_again_pushes_nothing_out(tmp_path: Path) -> None:
+    """What failed one process stands there still when another went on drawing its bar."""
+    bars = "".join(
+        f"\rCalibrating activations:  {n // 10:2}%|#  | {n}/1000 [00:01<00:03, 6.0it/s]" for n in range(1000)
+    )
+    (tmp_path / "log").write_text(f"ValueError: the moon is full\n{bars}")
+    follower = LogFollower(tmp_path / "log")
+    follower.read_to_end(succeeded=False)
+    assert follower.last_lines[0] == "ValueError: the moon is full"
+    assert "999/1000" in follower.last_lines[-1]
+    assert len(follower.last_lines) < 20

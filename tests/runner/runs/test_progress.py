@@ -462,3 +462,36 @@ def test_no_bar_is_an_error(line: str) -> None:
 )
 def test_lines_in_any_order_never_lead_back(data: list[bytes]) -> None:
     assert_never_back(read(*data))
+
+
+def test_the_time_left_is_told_by_the_bar_or_follows_from_its_rate() -> None:
+    told = read(b"Calibrating activations:  50%|##   | 5/10 [00:05<00:07, 1.00it/s]")[-1]
+    assert told.seconds_left == 7
+    event = b'{"ptq": "progress", "phase": "calibrating", "done": 4, "total": 10, "rate": 0.5}'
+    assert read(event)[-1].seconds_left == 12
+    assert read(b'{"ptq": "progress", "phase": "calibrating", "done": 4, "total": 10}')[-1].seconds_left is None
+
+
+def test_a_whole_log_of_quark_cli_is_followed() -> None:
+    """Its own lines come through the engine's logger; it changes its working directory and says so."""
+    log = said("Working directory is now=/v/quark/experimental/cli/torch_llm/llm_ptq/") + said("Loading model ...")
+    log += "\rLoading weights: 100%|####| 25/25 [00:00<00:00, 33727.11it/s]\n"
+    log += said("Loading dataset ...") + said("In-place OPs replacement start.") + said("Calibration start.")
+    log += "\rCalibrating activations:  50%|##   | 4/8 [00:02<00:02, 1.76it/s]"
+    log += "\rCalibrating activations: 100%|#####| 8/8 [00:04<00:00, 1.76it/s]\n"
+    log += said("Freeze model start.") + said("Exporting hugging face format safetensors...")
+    log += "\rWriting model shards: 100%|####| 1/1 [00:00<00:00, 402.72it/s]\n" + said("Evaluating ...")
+    log += "\r 25%|##  | 1/4 [00:01<00:03, 1.00s/it]\n" + said("Perplexity: 9.25")
+    changes = read(log.encode(), succeeded=True)
+    assert phases(changes) == [
+        Phase.LOADING_MODEL,
+        Phase.LOADING_DATASET,
+        Phase.REPLACING_MODULES,
+        Phase.CALIBRATING,
+        Phase.FREEZING,
+        Phase.EXPORTING,
+        Phase.EVALUATING,
+        Phase.DONE,
+    ]
+    assert any(change.seconds_left == 2 for change in changes)
+    assert changes[-1].perplexity == 9.25

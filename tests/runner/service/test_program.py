@@ -121,3 +121,12 @@ def test_a_user_id_without_a_name_is_somebody_too(monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr("getpass.getuser", nameless)
     assert asking.who().startswith(f"uid {os.getuid()}@")
+
+
+def test_a_diagnosis_says_class_cause_evidence_and_what_to_do(tmp_path: Path) -> None:
+    line = "torch.OutOfMemoryError: HIP out of memory. Tried to allocate 16.00 GiB."
+    (tmp_path / "log").write_text(f"Traceback (most recent call last):\n  File 'x.py'\n{line}\nbye\n")
+    told = _typed(f"diagnose {tmp_path / 'log'} --exit-code 1").stdout
+    assert "The GPU ran out of memory." in told
+    assert "memory" in told.split("Class", 1)[1].split("said", 1)[0]
+    assert told.index(f"said {line[:40]}") < told.index("said bye") < told.index("next Calibrate with batch_size 1")
