@@ -128,6 +128,7 @@ class TlsSettings(_Section):
 
 # What an HTTP header carries unchanged, and long enough that nobody guesses it.
 _TOKEN = re.compile(r"[!-~]{16,512}")
+_TCP = ("http://", "https://")
 
 
 class RunnerSettings(BaseSettings):
@@ -137,7 +138,9 @@ class RunnerSettings(BaseSettings):
         env_prefix="PTQ_RUNNER_", env_nested_delimiter="__", extra="forbid", frozen=True, populate_by_name=True
     )
 
-    listen: str = Field("", description="unix:///path or http://host:port; default: a socket in state_dir.")
+    listen: str = Field(
+        "", description="unix:///path, https://host:port or http://host:port; default: a socket in state_dir."
+    )
     token: str | None = Field(None, repr=False, description="What callers on TCP have to send; 16 characters or more.")
     state_dir: Path = Field(default_factory=default_state_dir)
     quark: QuarkSettings = QuarkSettings()
@@ -169,14 +172,18 @@ class RunnerSettings(BaseSettings):
         if listen.startswith("unix://"):
             if not listen.removeprefix("unix://").startswith("/"):
                 raise ValueError("a unix socket is named by its whole path, as in unix:///run/ptq/runner.sock")
-        elif not (listen.startswith("http://") and _host_of(listen)):
-            raise ValueError("listen must be unix:///path or http://host:port")
+        elif not (listen.startswith(_TCP) and _host_of(listen)):
+            raise ValueError("listen must be unix:///path, https://host:port or http://host:port")
         return listen
 
     @model_validator(mode="after")
     def _listen_is_safe(self) -> RunnerSettings:
-        if self.listen.startswith("http://") and not self.token:
+        if self.listen.startswith(_TCP) and not self.token:
             raise ValueError("listen on TCP needs a token, since everybody who reaches the port could start runs")
+        if self.listen.startswith("https://") and self.tls is None:
+            raise ValueError("listen on https needs tls with a certificate and its key")
+        if self.tls is not None and not self.listen.startswith("https://"):
+            raise ValueError("tls is for listen on https://host:port, and would do nothing here")
         return self
 
     @property
@@ -287,8 +294,10 @@ def _absolute(settings: RunnerSettings) -> RunnerSettings:
         return Path(os.path.abspath(path))  # noqa: PTH100 - resolve() would follow links
 
     quark = settings.quark
+    tls = settings.tls
     updates: dict[str, Any] = {
         "state_dir": full(settings.state_dir),
+        "tls": tls and tls.model_copy(update={"certificate": full(tls.certificate), "key": full(tls.key)}),
         "quark": quark.model_copy(
             update={
                 "python": full(quark.python),

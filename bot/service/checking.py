@@ -75,7 +75,7 @@ def _database(settings: BotSettings) -> Finding:
 
 async def _runners(settings: BotSettings) -> list[Finding]:
     clients = [
-        RunnerClient(runner.name, runner.url, runner.token.get_secret_value() if runner.token else None)
+        RunnerClient(runner.name, runner.url, runner.token.get_secret_value() if runner.token else None, ca=runner.ca)
         for runner in settings.runners
     ]
     runners = Runners(clients)

@@ -13,6 +13,7 @@ import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 from urllib.parse import urlsplit
 
@@ -57,10 +58,13 @@ class Content:
 class Connection:
     """Asks one runner. Errors are RunnerAway, RunnerForeign and RunnerError; `fail` makes their sentences.
 
-    `url` is unix:///path, http://host:port or https://host:port; anything else raises BadSetting.
+    `url` is unix:///path, http://host:port or https://host:port; anything else raises BadSetting. `ca` is a PEM file
+    with the certificates that are trusted over https, in place of all authorities that this host knows.
     """
 
-    def __init__(self, name: str, url: str, token: str | None = None, connect_seconds: float = 5.0) -> None:
+    def __init__(
+        self, name: str, url: str, token: str | None = None, connect_seconds: float = 5.0, ca: Path | None = None
+    ) -> None:
         self.fail = Failures(name, url)
         self._connect_seconds = connect_seconds
         self._socket = url.removeprefix("unix://") if url.startswith("unix:///") else None
@@ -69,11 +73,9 @@ class Connection:
         headers = {_VERSION_HEADER: str(API_VERSION), "Accept-Encoding": "identity"}
         if token:
             headers["Authorization"] = f"Bearer {token}"
-        # Loading the certificates of all authorities takes a tenth of a second; only https needs them.
-        tls: bool | ssl.SSLContext = url.startswith("https://") or ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         transport = httpx.AsyncHTTPTransport(
             uds=self._socket,
-            verify=tls,
+            verify=_trusted(name, ca) if url.startswith("https://") else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
             limits=httpx.Limits(max_connections=None, max_keepalive_connections=0),
             socket_options=None if self._socket else _KEEP_ALIVE,
         )
@@ -205,6 +207,26 @@ class Connection:
         if not isinstance(other, int) or other == API_VERSION:
             return None
         return self.fail.other_version(str(data.get("version", "of unknown number")), str(other))
+
+
+def _trusted(name: str, ca: Path | None) -> ssl.SSLContext | bool:
+    """Whom the runner's certificate has to come from; True for the authorities that the library knows.
+
+    Loading all of them takes a tenth of a second: only https without `ca` needs them. Raises BadSetting.
+    """
+    if ca is None:
+        return True
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    # The file may hold the runner's own certificate in place of its authority's: nothing else is trusted then.
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    try:
+        context.load_verify_locations(cafile=ca)
+    except ssl.SSLError:
+        raise BadSetting("bad_setting", f"ca of the runner {name}: {ca} holds no certificate in PEM form.") from None
+    except OSError as error:
+        why = f"{ca} cannot be read: {error.strerror}"
+        raise BadSetting("bad_setting", f"ca of the runner {name}: {why}.") from None
+    return context
 
 
 def _media_type(answer: httpx.Response) -> str:

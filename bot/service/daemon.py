@@ -49,7 +49,9 @@ async def wired(settings: BotSettings, clock: Clock | None = None) -> AsyncItera
     async with contextlib.AsyncExitStack() as stack:
         store = await Store.open(settings.database_url, clock)
         stack.push_async_callback(store.close)
-        clients = [RunnerClient(runner.name, runner.url, _secret(runner.token)) for runner in settings.runners]
+        clients = [
+            RunnerClient(runner.name, runner.url, _secret(runner.token), ca=runner.ca) for runner in settings.runners
+        ]
         for client in clients:
             stack.push_async_callback(client.close)
         runners = Runners(clients)

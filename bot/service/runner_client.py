@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
+from pathlib import Path
 from urllib.parse import quote
 
 from pydantic import BaseModel
@@ -64,11 +65,19 @@ class RunnerClient:
     Asking is safe to repeat: intake, plan and manifest only read, and a submission is one run by its key.
     """
 
-    def __init__(self, name: str, url: str, token: str | None = None, timeouts: Timeouts | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        url: str,
+        token: str | None = None,
+        timeouts: Timeouts | None = None,
+        *,
+        ca: Path | None = None,
+    ) -> None:
         self.name = name
         self.url = url
         self._seconds = timeouts or Timeouts()
-        self._connection = Connection(name, url, token, self._seconds.connect)
+        self._connection = Connection(name, url, token, self._seconds.connect, ca)
         self._capabilities = CapabilitiesMemory(name, self._ask_capabilities)
         self._health: Health | None = None
 

@@ -108,15 +108,40 @@ class Failures:
     def _not_connected(self, error: httpx.ConnectError) -> RunnerAway | RunnerForeign:
         for cause in _causes(error):
             if isinstance(cause, ssl.SSLError):
-                why = getattr(cause, "verify_message", "") or cause.reason or "it does not speak TLS"
-                return RunnerForeign(
-                    "bad_certificate",
-                    f"The runner {self.name} cannot prove over TLS who it is: {why}.",
-                    "Correct its certificate or its url; the variable SSL_CERT_FILE names authorities of your own.",
-                )
+                return self._unproven(cause)
             if isinstance(cause, OSError) and cause.errno is not None:
                 return self.unreachable(cause)
         return self.down(str(error) or "for no reason that is known")
+
+    def _unproven(self, cause: ssl.SSLError) -> RunnerForeign:
+        why, hint = _why_unproven(cause)
+        return RunnerForeign("bad_certificate", f"The runner {self.name} cannot prove over TLS who it is: {why}.", hint)
+
+
+# By the number that OpenSSL gives to what is wrong with a certificate (X509_V_ERR_...): why, and what to do.
+_RENEW = "Renew tls.certificate in its runner.yaml and restart it; see that the clocks of both hosts are right."
+_TRUST = "Copy the certificate of its authority, or its own, to this host and name it as ca of the runner in bot.yaml."
+_RENAME = "Name it in url by a name that its certificate has, or give it a certificate for the name in url."
+_CERTIFICATE = {
+    9: ("its certificate is not valid yet", _RENEW),
+    10: ("its certificate has expired", _RENEW),
+    18: ("its certificate is signed by itself, and this bot was not told to trust it", _TRUST),
+    19: ("its certificate comes from an authority that this bot does not trust", _TRUST),
+    20: ("its certificate comes from an authority that this bot does not trust", _TRUST),
+    21: ("its certificate comes from an authority that this bot does not trust", _TRUST),
+    62: ("its certificate is for another host name", _RENAME),
+    64: ("its certificate is for another address", _RENAME),
+}
+
+
+def _why_unproven(cause: ssl.SSLError) -> tuple[str, str]:
+    if isinstance(cause, ssl.SSLCertVerificationError):
+        known = _CERTIFICATE.get(cause.verify_code)
+        said = cause.verify_message.rstrip(".") or "its certificate cannot be verified"
+        return known or (said, "Correct tls.certificate in its runner.yaml.")
+    if cause.reason in {"WRONG_VERSION_NUMBER", "HTTP_REQUEST", "UNKNOWN_PROTOCOL", "PACKET_LENGTH_TOO_LONG"}:
+        return "it does not speak TLS", "Begin its url with http:// in bot.yaml, or set tls in its runner.yaml."
+    return cause.reason or "it does not speak TLS", "Look at tls in its runner.yaml, and at its url in bot.yaml."
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:

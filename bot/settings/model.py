@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from bot.settings.values import (
@@ -29,6 +29,7 @@ from bot.settings.values import (
     RunnerUrl,
     Token,
     WebAddress,
+    WholePath,
     Wrong,
     is_loopback,
 )
@@ -117,16 +118,23 @@ class WebSettings(_Section):
 
 
 class RunnerAddress(_Section):
-    """A runner by its name, and the token that it wants on TCP."""
+    """A runner by its name, and the token that it wants on TCP.
+
+    `ca` is a PEM file with the certificates that are trusted over https: the runner's own, or its authority's. Without
+    it these are the authorities that this host knows.
+    """
 
     name: RunnerName
     url: RunnerUrl
     token: Token | None = None
+    ca: WholePath | None = None
 
     @model_validator(mode="after")
-    def _has_a_token(self) -> RunnerAddress:
+    def _is_safe(self) -> RunnerAddress:
         if self.token is None and not self.url.startswith("unix:"):
             raise Wrong("token", "a runner on TCP has a token, which is `token` in its runner.yaml")
+        if self.ca is not None and not self.url.startswith("https:"):
+            raise Wrong("ca", "it is for a url that begins with https://, and would do nothing here")
         return self
 
 
@@ -164,7 +172,7 @@ class BotSettings(BaseSettings):
     )
 
     database: DatabaseUrl | None = Field(None, repr=False, description="SQLAlchemy URL; default: a file in state_dir.")
-    state_dir: Path = Field(default_factory=default_state_dir)
+    state_dir: WholePath = Field(default_factory=default_state_dir, validate_default=True)
     slack: SlackSettings | None = None
     discord: DiscordSettings | None = None
     web: WebSettings = Field(default_factory=WebSettings)
@@ -173,16 +181,6 @@ class BotSettings(BaseSettings):
     )
     roles: dict[RoleName, list[PersonId]] = {}
     approvals: ApprovalSettings = ApprovalSettings()
-
-    @field_validator("state_dir")
-    @classmethod
-    def _state_dir_is_whole(cls, state_dir: Path) -> Path:
-        if not str(state_dir).isprintable():
-            raise ValueError("it has invisible characters")
-        try:
-            return Path(os.path.abspath(state_dir.expanduser()))  # noqa: PTH100 - resolve() would follow links
-        except RuntimeError:
-            raise ValueError(f"{state_dir.parts[0]} is nobody's home folder") from None
 
     @model_validator(mode="after")
     def _names_fit(self) -> BotSettings:

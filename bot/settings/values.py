@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import os
 import re
+from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import urlsplit
 
@@ -143,6 +144,15 @@ def _database(url: str) -> str:
     return url
 
 
+def _whole(path: Path) -> Path:
+    if not str(path).isprintable():
+        raise ValueError("it has invisible characters")
+    try:
+        return Path(os.path.abspath(path.expanduser()))  # noqa: PTH100 - resolve() would follow links
+    except RuntimeError:
+        raise ValueError(f"{path.parts[0]} is nobody's home folder") from None
+
+
 Token = Annotated[SecretStr, AfterValidator(_token)]
 PlatformKey = Annotated[SecretStr, AfterValidator(_key)]
 PlatformId = Annotated[str, BeforeValidator(_text), AfterValidator(_id)]
@@ -155,4 +165,5 @@ PersonOrRole = Annotated[str, AfterValidator(_person_or_role)]
 Host = Annotated[str, AfterValidator(_host)]
 WebAddress = Annotated[str, AfterValidator(_web_address)]
 BaseAddress = Annotated[WebAddress, AfterValidator(lambda url: f"{url}/")]
+WholePath = Annotated[Path, AfterValidator(_whole)]
 DatabaseUrl = Annotated[str, AfterValidator(_database)]

@@ -5,12 +5,41 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 
 from runner.host.entry_points import IN_CHECKOUT
+from runner.host.interpreter_facts import InterpreterFacts
+from runner.settings import RunnerSettings
 
+_SHOWN = 3  # names in a sentence
 _LARGEST = 4 << 20  # bytes of a source file that is looked at
 _VERSION = re.compile(r"^__version__\s*=\s*['\"]([^'\"]+)['\"]", re.MULTILINE)
+
+
+def unfit_entry_points(settings: RunnerSettings, facts: InterpreterFacts | None) -> dict[str, str]:
+    """The entry points that are there and would end at their start, each with why, as the end of a sentence.
+
+    A checkout of another release may take from Quark what the installed package does not have. Looked at once for each
+    state of the script and of the package.
+    """
+    checkout, installed = settings.quark.checkout, facts.quark_path if facts else None
+    if checkout is None or facts is None or installed is None:
+        return {}
+    try:
+        status = (checkout / IN_CHECKOUT).stat()
+    except OSError:
+        return {}
+    lacking = _lacking(checkout, installed, (status.st_mtime_ns, status.st_size, facts.quark))
+    if not lacking:
+        return {}
+    shown = ", ".join(lacking[:_SHOWN]) + (f" and {len(lacking) - _SHOWN} more" if len(lacking) > _SHOWN else "")
+    return {"quantize_quark": f"needs {shown}, which the installed Quark does not have"}
+
+
+@lru_cache(maxsize=8)
+def _lacking(checkout: Path, installed: str, _: tuple[object, ...]) -> tuple[str, ...]:
+    return tuple(missing_names(checkout, installed))
 
 
 def checkout_version(checkout: Path) -> str | None:

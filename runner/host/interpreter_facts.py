@@ -36,6 +36,10 @@ class InterpreterFacts(BaseModel):
     ninja: bool = False
     compiler: str | None = None
     python_headers: bool | None = None
+    requires_python: dict[str, str] = {}
+    """Distribution -> the range of Python that it asks for."""
+    missing: dict[str, list[str]] = {}
+    """What amd-quark asks for and is not there: extra, or "" for amd-quark itself -> names."""
 
     @property
     def torch(self) -> str | None:

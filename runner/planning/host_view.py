@@ -24,7 +24,8 @@ class PastRun:
 class HostView:
     """The host that will quantize.
 
-    `gpu_arch` is the vendor's name ("gfx942", "sm_90"). `entry_points` maps the usable ones to where they were found.
+    `gpu_arch` is the vendor's name ("gfx942", "sm_90"). `entry_points` maps those that are there to where they were
+    found, and `unfit` those of them that the installed engine cannot serve to why, as the end of a sentence.
     `datasets` are the names that the mirror holds: named datasets and files relative to its folder, and `dataset_bytes`
     the sizes of those files. `offline` says that the hub is switched off. Disk values are bytes; `disk_free_bytes` is
     free where the output goes, None when unknown, and `disk_reserve_bytes` must stay free. `num_calib_data` (samples)
@@ -38,6 +39,7 @@ class HostView:
     gpu_arch: str | None = None
     gpu_model: str | None = None
     entry_points: dict[str, str] = field(default_factory=dict)
+    unfit: Mapping[str, str] = field(default_factory=dict)
     datasets: list[str] = field(default_factory=list)
     dataset_bytes: Mapping[str, int] = field(default_factory=dict)
     offline: bool = True

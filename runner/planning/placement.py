@@ -67,6 +67,8 @@ def choose_entry_point(
 
 def obstacle(program: EntryPointName, plan: QuantPlan, analysis: ModelAnalysis, host: HostView) -> str | None:
     """Why a program cannot do what a plan asks, as the end of a sentence; None when it can, as far as flags tell."""
+    if unfit := host.unfit.get(program):
+        return unfit
     gap = next(flags.gaps(program, flags.asked(plan, analysis)), None)
     if gap is not None and gap.value is None:
         return f"has no {gap.flag.name}"

@@ -11,6 +11,8 @@ Prints one line of JSON and exits with 0:
     quark_cli                      the console script beside the interpreter, or null
     ninja, compiler,               what the engine needs to build its kernels: whether ninja is there, the path of a C++
     python_headers                 compiler or null, and whether Python.h is there
+    requires_python                distribution -> the range of Python that it asks for, where it asks for one
+    missing                        what amd-quark asks for and is not there: extra ("" for itself) -> names
 
 Standard library only. Takes about 0.1 s.
 """
@@ -53,6 +55,12 @@ PACKAGES = (
 )
 
 
+_ENGINE = "amd-quark"
+_BOUND = (_ENGINE, "torch", "transformers")
+_REQUIREMENT = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)[^;]*(?:;(.*))?")
+_EXTRA = re.compile(r"""extra\s*==\s*['"]([^'"]+)['"]""")
+
+
 def main() -> int:
     """Print the document and return the exit status."""
     print(json.dumps(environment()), flush=True)
@@ -74,6 +82,8 @@ def environment() -> dict[str, Any]:
         "ninja": _program("ninja", scripts) is not None or shutil.which("ninja") is not None,
         "compiler": shutil.which(os.environ.get("CXX") or "c++") or shutil.which("g++") or shutil.which("clang++"),
         "python_headers": (Path(sysconfig.get_path("include")) / "Python.h").is_file(),
+        "requires_python": {name: asked for name in _BOUND if (asked := required_python(name))},
+        "missing": missing(_ENGINE),
     }
 
 
@@ -83,6 +93,36 @@ def version(distribution: str) -> str | None:
         return importlib.metadata.version(distribution)
     except importlib.metadata.PackageNotFoundError:
         return None
+
+
+def required_python(distribution: str) -> str | None:
+    """The range of Python that an installed distribution asks for, such as ">=3.11,<3.14"."""
+    try:
+        asked = importlib.metadata.metadata(distribution).json.get("requires_python")
+    except importlib.metadata.PackageNotFoundError:
+        return None
+    return asked if isinstance(asked, str) else None
+
+
+def missing(distribution: str) -> dict[str, list[str]]:
+    """What an installed distribution asks for and is not there, by extra; without the extras that lack nothing.
+
+    A requirement with a condition of its own (a platform, a version of Python) is left out: it may not hold here.
+    """
+    try:
+        requirements = importlib.metadata.requires(distribution) or []
+    except importlib.metadata.PackageNotFoundError:
+        return {}
+    absent: dict[str, list[str]] = {}
+    for requirement in requirements:
+        found = _REQUIREMENT.fullmatch(requirement.strip())
+        if found is None:
+            continue
+        name, condition = found.group(1), (found.group(2) or "").strip()
+        extra = _EXTRA.fullmatch(condition)
+        if (not condition or extra) and version(name) is None:
+            absent.setdefault(extra.group(1) if extra else "", []).append(name)
+    return absent
 
 
 def package_folder(name: str) -> Path | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
@@ -12,6 +13,7 @@ from pydantic import BaseModel
 
 from runner.errors import Broken, RunnerError
 from runner.service.guard import VERSION_HEADER
+from runner.service.tls import client_context
 from runner.settings import RunnerSettings
 from schemas.api import (
     API_VERSION,
@@ -45,7 +47,9 @@ class Client:
 
     def __init__(self, settings: RunnerSettings) -> None:
         socket = settings.socket_path
-        transport = httpx.HTTPTransport(uds=str(socket)) if socket else None
+        # Loading the certificates of all authorities takes a tenth of a second; none of them is asked here.
+        tls = client_context(settings.tls.certificate) if settings.tls else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        transport = httpx.HTTPTransport(verify=tls, uds=str(socket) if socket else None)
         headers = {VERSION_HEADER: str(API_VERSION)}
         if settings.token:
             headers["Authorization"] = f"Bearer {settings.token}"
@@ -132,7 +136,13 @@ class Client:
     def _failing(self) -> Iterator[None]:
         try:
             yield
-        except httpx.ConnectError:
+        except httpx.ConnectError as error:
+            if "SSL" in str(error):  # the library keeps the text of the error and not the error
+                raise Broken(
+                    "bad_certificate",
+                    f"What listens on {self._url} does not show the certificate of tls.certificate: {error}.",
+                    "Restart the runner after its certificate was renewed.",
+                ) from None
             raise Broken(
                 "runner_down", f"No runner listens on {self._url}.", "Start it with `ptq-runner serve`."
             ) from None

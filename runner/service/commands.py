@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from runner import __version__
+from runner.errors import RunnerError
 from runner.service import run_commands, terminal, workflow_commands
 from runner.service.arguments import FilePath, Words
 from runner.service.program import Program
@@ -60,15 +61,21 @@ def demo(shell: Shell, state: Path | None, scheme: str, prepare: bool) -> None:
 @_JSON
 @click.pass_obj
 def doctor(shell: Shell, as_json: bool) -> None:
-    """Say what is missing, wrong or risky on this host, each with its fix."""
-    from runner.service.doctor import examine, findings_view, is_fit  # the daemon's parts, without a daemon
+    """Say what is missing, wrong or risky on this host, each with its fix.
 
-    findings = examine(shell.settings)
+    The exit status is 0 where runs can work here and 1 where something blocks them.
+    """
+    from runner.service import doctor as examination  # the daemon's parts, without a daemon
+
+    try:
+        found = examination.examine(shell.settings)
+    except RunnerError as problem:  # of the settings
+        found = examination.examine_settings(problem)
     if as_json:
-        terminal.show_json(shell.out, json.dumps([finding.model_dump(mode="json") for finding in findings], indent=2))
+        terminal.show_json(shell.out, found.as_json())
     else:
-        shell.show(findings_view(findings))
-    sys.exit(0 if is_fit(findings) else 1)
+        shell.show(examination.view(found))
+    sys.exit(found.exit_code)
 
 
 for command in (*workflow_commands.COMMANDS, *run_commands.COMMANDS):

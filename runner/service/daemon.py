@@ -30,6 +30,7 @@ from runner.runs.redaction import Redactor, secrets_of
 from runner.runs.table import RunTable
 from runner.service.app import Api, make_app
 from runner.service.state_folder import keep_others_out
+from runner.service.tls import server_context
 from runner.service.workflow import Workflow
 from runner.settings import RunnerSettings
 
@@ -41,6 +42,7 @@ _STOP_SECONDS = 3
 def run_daemon(settings: RunnerSettings) -> None:
     """Serve until TERM or INT. Raises RunnerError where the daemon cannot start."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    tls = server_context(settings.tls) if settings.tls else None
     with _only_one(settings.state_dir), _listening(settings) as listener:
         app, table = compose(settings)
         _recover(table)
@@ -50,6 +52,7 @@ def run_daemon(settings: RunnerSettings) -> None:
             access_log=False,
             lifespan="on",
             timeout_graceful_shutdown=_STOP_SECONDS,
+            ssl_context_factory=(lambda *_: tls) if tls else None,
         )
         log.info("listening on %s, state in %s", settings.listen_url, settings.state_dir)
         _Server(config, table.stream).run(sockets=[listener])

@@ -10,6 +10,7 @@ from runner import __version__
 from runner.clock import Clock
 from runner.errors import Refused, RunnerError
 from runner.host.accelerators import hardware
+from runner.host.checkout import unfit_entry_points
 from runner.host.datasets import dataset_path, mirrored_datasets, text_bytes
 from runner.host.entry_points import entry_points
 from runner.host.facts import environment_answer
@@ -234,6 +235,7 @@ class Workflow:
             gpu_arch=found.gpu_arch,
             gpu_model=found.gpu_model,
             entry_points=entry_points(settings, facts),
+            unfit=await asyncio.to_thread(unfit_entry_points, settings, facts),
             datasets=held,
             dataset_bytes=await asyncio.to_thread(text_bytes, mirror, held),
             offline=not settings.models.hub,

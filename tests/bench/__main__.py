@@ -6,13 +6,17 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.bench import clicks, planning
+from tests.bench import clicks, logs, planning, supervision
 from tests.bench.intake import compare
 from tests.e2e.host import running_host
 
 
 def main(arguments: list[str]) -> None:
     """Print one line for each benchmark."""
+    with tempfile.TemporaryDirectory() as folder:
+        print(logs.measure(Path(folder)))
+    with tempfile.TemporaryDirectory() as folder:
+        print(supervision.measure(Path(folder) / "host", Path(arguments[0]) if arguments else None))
     with tempfile.TemporaryDirectory() as folder, running_host(Path(folder) / "host") as host:
         model = _linked(Path(arguments[0]), host.models / "given") if arguments else host.model
         print(compare(host.client, model, rounds=5))

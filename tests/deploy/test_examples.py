@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import re
+import shlex
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from bot.errors import BadSetting
 from bot.settings import BotSettings, load_settings
+from runner.service.tls import read_certificate
+from runner.settings import TlsSettings
+from runner.settings import load_settings as load_runner_settings
 from tests.deploy.files import DEPLOY, ROOT
+from tests.peers.certificates import needs_openssl
 
 EXAMPLE = DEPLOY / "bot.example.yaml"
 README = DEPLOY / "README.md"
@@ -57,6 +63,30 @@ def test_the_example_holds_no_token(variable: str, tmp_path: Path, monkeypatch: 
         return
     with pytest.raises(BadSetting, match=r"token|grace"):
         load_settings(_everything_on(tmp_path))
+
+
+def test_the_runners_example_shows_how_to_listen_with_tls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = (DEPLOY / "runner.example.yaml").read_text(encoding="utf-8")
+    before, with_tls = text.split("\nlisten: unix", 1)[0], text.split("# listen: http://")[0].split("sock", 1)[1]
+    lines = [
+        line.removeprefix("# ") for line in with_tls.splitlines() if line.startswith(("# listen", "# tls", "#   "))
+    ]
+    file = tmp_path / "runner.yaml"
+    file.write_text(before + "\n" + "\n".join(lines), encoding="utf-8")
+    monkeypatch.setenv("PTQ_RUNNER_TOKEN", "0123456789abcdef")
+    settings = load_runner_settings(file)
+    assert settings.listen_url == "https://0.0.0.0:8470"
+    assert settings.tls is not None
+    assert str(settings.tls.key) == "/etc/quark-ptq/runner.key"
+
+
+@needs_openssl
+def test_the_certificate_of_the_set_up_page_is_one_that_the_bot_trusts(tmp_path: Path) -> None:
+    (block,) = re.findall(r"openssl req .*?(?=\n   chown)", README.read_text(encoding="utf-8"), re.DOTALL)
+    done = subprocess.run(shlex.split(block.replace("\\\n", " ")), cwd=tmp_path, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr
+    tls = TlsSettings(certificate=tmp_path / "runner.pem", key=tmp_path / "runner.key")
+    assert read_certificate(tls).names == ("gpu3.example",)
 
 
 def test_the_set_up_page_names_files_that_are_there() -> None:

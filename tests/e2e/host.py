@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import yaml
 
@@ -153,8 +154,10 @@ class Host:
         return interpreter.starts(self.engine)
 
     def _answers(self) -> bool:
-        with socket.socket(socket.AF_UNIX) as probe:  # the client's library leaks a socket that cannot connect
-            if probe.connect_ex(str(self.settings.socket_path)) != 0:
+        path, parts = self.settings.socket_path, urlsplit(self.settings.listen_url)
+        # The client's library leaks a socket that cannot connect.
+        with socket.socket(socket.AF_UNIX if path else socket.AF_INET) as probe:
+            if probe.connect_ex(str(path) if path else (parts.hostname or "", parts.port or 0)) != 0:
                 return False
         try:
             self.client.health()

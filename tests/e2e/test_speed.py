@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import importlib.util
+from pathlib import Path
 
 import pytest
 
-from tests.bench import planning
+from tests.bench import logs, planning
 from tests.bench.intake import compare
 from tests.e2e.host import Host
 
@@ -25,3 +26,10 @@ def test_planning_45000_layers_costs_at_most_twice_as_much_as_253(host: Host) ->
     measured = planning.measure(host.client, host.models, rounds=15)
     print(measured)
     assert measured.ratio <= 2, measured
+
+
+def test_memory_does_not_grow_with_a_log(tmp_path: Path) -> None:
+    measured = logs.measure(tmp_path, lines=300_000)
+    print(measured)
+    assert measured.long.lines > 9 * measured.short.lines
+    assert measured.growth_bytes <= 3 * 2**20, measured

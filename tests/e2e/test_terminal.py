@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.e2e.host import Host
 from tests.peers import interpreter
@@ -153,9 +154,31 @@ def test_wrong_settings_are_named_in_one_line(tmp_path: Path) -> None:
     assert len(done.stderr.strip().splitlines()) == 1
 
 
+@pytest.mark.parametrize(
+    ("settings", "code"),
+    [
+        ({"quark": {"python": "/nowhere/python"}}, "interpreter_missing"),
+        ({"listen": "https://127.0.0.1:8470"}, "bad_setting"),
+        ({"state_dir": "/proc/nothing"}, "bad_state_dir"),
+    ],
+)
+def test_the_doctor_never_falls(settings: dict[str, object], code: str, tmp_path: Path) -> None:
+    config = tmp_path / "runner.yaml"
+    config.write_text(yaml.safe_dump({"state_dir": str(tmp_path / "state"), **settings}))
+    command = [sys.executable, "-m", "runner.service", "--config", str(config), "doctor"]
+    said = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run([*command, "--json"], capture_output=True, text=True, timeout=120, check=False)
+    told = json.loads(done.stdout)
+    assert (said.returncode, done.returncode, told["verdict"]) == (1, 1, "unfit")
+    assert code in {finding["code"] for finding in told["findings"] if finding["severity"] == "blocks"}
+    assert "Traceback" not in said.stderr + done.stderr
+    assert said.stdout.rstrip().splitlines()[-1].startswith("Runs cannot work here")
+
+
 def test_the_doctor_says_whether_runs_can_work_here(person: Person) -> None:
     done = person.types("doctor", "--json")
-    codes = {finding["code"]: finding["severity"] for finding in json.loads(done.stdout)}
-    assert done.returncode == 0, done.stdout
+    told = json.loads(done.stdout)
+    codes = {finding["code"]: finding["severity"] for finding in told["findings"]}
+    assert (done.returncode, told["verdict"]) == (0, "fit"), done.stdout
     assert codes["engine"] == "informs"
     assert codes["datasets"] == "informs"

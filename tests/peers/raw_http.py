@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -59,15 +60,17 @@ class RawPeer:
 
 
 @contextlib.asynccontextmanager
-async def listening(reply: Reply, socket: Path | None = None, *, reads: bool = True) -> AsyncIterator[RawPeer]:
+async def listening(
+    reply: Reply, socket: Path | None = None, *, reads: bool = True, tls: ssl.SSLContext | None = None
+) -> AsyncIterator[RawPeer]:
     """A peer on a unix socket, or on a port of this machine. Unless it `reads`, it answers before it was asked."""
     peer = RawPeer(reply, reads)
     if socket is not None:
         server = await asyncio.start_unix_server(peer.serve, socket)
         peer.url = f"unix://{socket}"
     else:
-        server = await asyncio.start_server(peer.serve, "127.0.0.1", 0)
-        peer.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        server = await asyncio.start_server(peer.serve, "127.0.0.1", 0, ssl=tls)
+        peer.url = f"{'https' if tls else 'http'}://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     tasks = asyncio.all_tasks()
     try:
         yield peer

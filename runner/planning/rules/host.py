@@ -41,6 +41,16 @@ def the_entry_point_is_here(case: Case) -> Iterator[Remark]:
         )
 
 
+@rule("checkout_differs")
+def the_entry_point_fits_the_engine(case: Case) -> Iterator[Remark]:
+    """A program of another release than the installed engine's ends at its start."""
+    if why := case.host.unfit.get(case.plan.entry_point):
+        yield blocks(
+            f"{case.plan.entry_point} {why}: it would end at its start.",
+            "Check out the release that is installed, or take another entry point.",
+        )
+
+
 @rule("flag_not_offered")
 def the_entry_point_can_be_told(case: Case) -> Iterator[Remark]:
     """What a program has no flag for would be left out of its command without a word.

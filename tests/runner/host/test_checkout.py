@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from runner.host.checkout import checkout_version, missing_names
+from runner.host.checkout import checkout_version, missing_names, unfit_entry_points
 from runner.host.entry_points import IN_CHECKOUT
+from runner.settings import QuarkSettings, RunnerSettings
+from tests.runner.intake.engine import FACTS
 
 SCRIPT = """
 from quark.torch import ModelQuantizer, export_gguf
@@ -73,3 +75,26 @@ def test_the_version_is_read_where_it_stands(checkout: Path) -> None:
     (checkout / "quark").mkdir()
     (checkout / "quark" / "version.py").write_text("__version__ = '0.12'\ngit_version = 'abc'\n")
     assert checkout_version(checkout) == "0.12"
+
+
+def test_a_checkout_that_does_not_fit_is_no_choice_of_auto(checkout: Path, package: Path) -> None:
+    settings = RunnerSettings(quark=QuarkSettings(checkout=checkout))
+    facts = FACTS.model_copy(update={"quark_path": str(package)})
+    assert unfit_entry_points(settings, facts) == {}
+    script = checkout / IN_CHECKOUT
+    script.write_text("from quark.torch import a, b, c, d, e\n")
+    (why,) = unfit_entry_points(settings, facts).values()
+    assert why == (
+        "needs quark.torch.a, quark.torch.b, quark.torch.c and 2 more, which the installed Quark does not have"
+    )
+    script.write_text("from quark.torch import ModelQuantizer\n")
+    assert unfit_entry_points(settings, facts) == {}, "the script was changed, and is looked at again"
+
+
+def test_what_nobody_can_compare_is_not_called_unfit(checkout: Path, package: Path) -> None:
+    settings = RunnerSettings(quark=QuarkSettings(checkout=checkout))
+    assert unfit_entry_points(settings, None) == {}
+    assert unfit_entry_points(settings, FACTS) == {}
+    assert unfit_entry_points(RunnerSettings(), FACTS.model_copy(update={"quark_path": str(package)})) == {}
+    (checkout / IN_CHECKOUT).unlink()
+    assert unfit_entry_points(settings, FACTS.model_copy(update={"quark_path": str(package)})) == {}

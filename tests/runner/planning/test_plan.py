@@ -279,6 +279,12 @@ def test_the_entry_point_is_the_one_that_can_do_it(host: HostView, choices: dict
         ),
         (without("quantize_quark"), {}, "No Quark checkout with quantize_quark.py was found."),
         (without("quantize_quark", "own"), {}, "It is the only entry point here."),
+        (
+            but(EVERY, unfit={"quantize_quark": "needs quark.torch.new, which the installed Quark does not have"}),
+            {},
+            "It can do what this plan asks: quantize_quark needs quark.torch.new, which the installed Quark does not "
+            "have.",
+        ),
         (EVERY, {"entry_point": "quark_cli"}, "Requested."),
         (but(EVERY, default_entry_point="quark_cli"), {}, "runner.yaml names it."),
     ],

@@ -48,6 +48,7 @@ class Seen:
         return [finding for finding in found if finding.code == self.code]
 
 
+UNFIT = but(MI300X, unfit={"quantize_quark": "needs quark.torch.new, which the installed Quark does not have"})
 ONLINE = but(MI300X, offline=False)
 HUB = llama(model_path="org/tiny", source="huggingface_id", revision="a" * 40, downloaded=False)
 ON_CPU: dict[str, Any] = {"host": CPU, "catalogue": recorded()}
@@ -631,6 +632,15 @@ HOST = [
     Seen("device_unknown", BLOCKS, after={"device": "cuda"}, host=CPU, words="this host has none"),
     Seen("entry_point_missing", SILENT),
     Seen("entry_point_missing", BLOCKS, {"entry_point": "quantize_quark"}, **ON_CPU, words="Usable here: own."),
+    Seen("checkout_differs", SILENT),
+    Seen("checkout_differs", SILENT, host=UNFIT),
+    Seen(
+        "checkout_differs",
+        BLOCKS,
+        {"entry_point": "quantize_quark"},
+        host=UNFIT,
+        words="quantize_quark needs quark.torch.new, which the installed Quark does not have: it would end",
+    ),
     Seen("flag_not_offered", SILENT),
     Seen("flag_not_offered", SILENT, {"model_export": "onnx", "data_type": "float16", "tasks": "arc"}),
     Seen(

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from runner.ptq.environment_probe import PACKAGES, read_torch_build
+from runner.ptq import environment_probe
+from runner.ptq.environment_probe import PACKAGES, missing, read_torch_build, required_python
 from tests.runner.ptq.scripts import loads_before_it_ends, run_script
 
 BUILDS = [
@@ -51,3 +52,36 @@ def test_it_loads_nothing_heavy() -> None:
     status, modules = loads_before_it_ends("environment_probe.py")
     assert status == 0
     assert not modules & {"torch", "quark", "transformers", "datasets", "numpy", "runner", "schemas"}
+
+
+def _distribution(folder: Path, name: str, *lines: str) -> None:
+    place = folder / f"{name.replace('-', '_')}-1.0.dist-info"
+    place.mkdir()
+    (place / "METADATA").write_text("\n".join(["Metadata-Version: 2.1", f"Name: {name}", "Version: 1.0", *lines, ""]))
+
+
+def test_what_a_package_asks_for_and_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", [str(tmp_path)])
+    _distribution(tmp_path, "there")
+    _distribution(
+        tmp_path,
+        "engine",
+        "Requires-Python: >=3.11,<3.14",
+        "Requires-Dist: there>=0.1",
+        "Requires-Dist: absent-1 (>=2)",
+        "Requires-Dist: absent.2<3,>=1",
+        'Requires-Dist: absent_3[fast]>=1; extra == "cli"',
+        "Requires-Dist: there; extra == 'cli'",
+        'Requires-Dist: there; extra == "whole"',
+        'Requires-Dist: absent4; sys_platform == "win32"',
+        'Requires-Dist: absent5; python_version < "3.9" and extra == "cli"',
+    )
+    assert missing("engine") == {"": ["absent-1", "absent.2"], "cli": ["absent_3"]}
+    assert (missing("nothing"), required_python("nothing")) == ({}, None)
+    assert (required_python("engine"), required_python("there")) == (">=3.11,<3.14", None)
+
+
+def test_the_bounds_of_the_engine_are_told() -> None:
+    told = environment_probe.environment()
+    assert set(told["requires_python"]) <= {"amd-quark", "torch", "transformers"}
+    assert all(isinstance(names, list) and names for names in told["missing"].values())

@@ -16,7 +16,8 @@ import yaml
 
 from runner.errors import Refused, RunnerError
 from runner.service import daemon
-from runner.service.doctor import _folders
+from runner.service.doctor.state import state
+from runner.service.doctor.subject import Subject
 from runner.service.state_folder import keep_others_out
 from runner.settings import RunnerSettings
 
@@ -111,9 +112,10 @@ def test_a_folder_with_content_that_others_may_have_changed_is_refused(mode: int
 def test_the_doctor_tells_of_an_open_folder_first(tmp_path: Path) -> None:
     (tmp_path / "content").mkdir()
     tmp_path.chmod(0o777)
-    assert "unsafe_state_dir" in {finding.code for finding in _folders(RunnerSettings(state_dir=tmp_path))}
+    host = Subject(RunnerSettings(state_dir=tmp_path))
+    assert "unsafe_state_dir" in {finding.code for finding in state(host)}
     tmp_path.chmod(0o700)
-    assert "unsafe_state_dir" not in {finding.code for finding in _folders(RunnerSettings(state_dir=tmp_path))}
+    assert "unsafe_state_dir" not in {finding.code for finding in state(host)}
 
 
 @pytest.mark.parametrize("mode", [0o700, 0o750, 0o755])
