@@ -129,6 +129,7 @@ class TlsSettings(_Section):
 # What an HTTP header carries unchanged, and long enough that nobody guesses it.
 _TOKEN = re.compile(r"[!-~]{16,512}")
 _TCP = ("http://", "https://")
+_LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
 class RunnerSettings(BaseSettings):
@@ -161,6 +162,18 @@ class RunnerSettings(BaseSettings):
         if token is not None and not _TOKEN.fullmatch(token):
             raise ValueError("a token is 16 to 512 ASCII letters, digits and marks on one line, without spaces")
         return token
+
+    @field_validator("labels")
+    @classmethod
+    def _labels_can_be_said(cls, labels: list[str]) -> list[str]:
+        for place, label in enumerate(labels):
+            if not _LABEL.fullmatch(label):
+                raise ValueError(
+                    "a label is 1 to 64 letters, digits, dots, lines and underscores, and begins with the former two"
+                )
+            if label.lower() in {other.lower() for other in labels[:place]}:
+                raise ValueError(f"{label} stands there twice")
+        return labels
 
     @field_validator("listen")
     @classmethod
@@ -306,6 +319,7 @@ def _absolute(settings: RunnerSettings) -> RunnerSettings:
             }
         ),
         "models": settings.models.model_copy(update={"roots": [full(root) for root in settings.models.roots]}),
+        "gpus": settings.gpus.model_copy(update={"lease_dir": full(settings.gpus.lease_dir)}),
         "outputs": settings.outputs.model_copy(update={"roots": [full(root) for root in settings.outputs.roots]}),
         "datasets": settings.datasets.model_copy(
             update={"mirror": full(settings.datasets.mirror) if settings.datasets.mirror else None}

@@ -48,6 +48,13 @@ def test_runs_outlive_their_daemon() -> None:
     assert not {"PrivateTmp", "RemoveIPC", "DynamicUser", "RuntimeMaxSec"} & set(settings)
 
 
+def test_a_run_may_get_a_memory_limit_of_its_own() -> None:
+    settings = unit(RUNNER)
+    assert settings["Delegate"] == ["memory"]
+    assert "ProtectControlGroups" not in settings  # it makes the delegated group read-only
+    assert "ReadWritePaths" in settings  # ProtectSystem=strict leaves /sys as it is
+
+
 def test_runs_see_gpus_and_may_compile() -> None:
     # ProtectClock allows one device, and with that forbids all others.
     hiding = {"PrivateDevices", "DevicePolicy", "DeviceAllow", "ProtectClock"}

@@ -26,9 +26,11 @@ from runner.service.doctor.engine import engine
 from runner.service.doctor.folders import folders
 from runner.service.doctor.hub import hub
 from runner.service.doctor.kernel import kernel
+from runner.service.doctor.leases import leases
 from runner.service.doctor.listening import listening
 from runner.service.doctor.memory import memory
 from runner.service.doctor.programs import programs
+from runner.service.doctor.slurm import slurm
 from runner.service.doctor.state import state
 from runner.service.doctor.subject import Subject, Topic, told, warns
 from runner.service.doctor.visibility import visibility
@@ -42,6 +44,8 @@ TOPICS: Final[Mapping[str, Topic]] = {
     "accelerator": accelerator,
     "devices": devices,
     "visibility": visibility,
+    "leases": leases,
+    "slurm": slurm,
     "folders": folders,
     "state": state,
     "disks": disks,

@@ -39,7 +39,7 @@ def state(subject: Subject) -> Iterator[Finding]:
     if place == folder and (danger := danger_in(folder)):
         yield blocks(danger.code, danger.message, danger.hint)
     yield from _locks(place, folder)
-    yield from _network(subject.root, place, folder)
+    yield from _network(subject, place, folder)
 
 
 def _locks(place: Path, folder: Path) -> Iterator[Finding]:
@@ -70,9 +70,13 @@ class _Mount(NamedTuple):
     options: set[str]
 
 
-def _network(root: Path, place: Path, folder: Path) -> Iterator[Finding]:
-    mount = _mount(text_of(root / "proc/self/mountinfo") or "", os.path.realpath(place))
+def _network(subject: Subject, place: Path, folder: Path) -> Iterator[Finding]:
+    mount = _mount(text_of(subject.root / "proc/self/mountinfo") or "", os.path.realpath(place))
+    cluster = subject.settings.engine == "slurm"
     if mount is None or not (mount.kind in _ON_NETWORKS or mount.kind.startswith("fuse.")):
+        if mount is not None and cluster:
+            message = f"state_dir {folder} lies on {mount.kind}: Slurm's other nodes do not see it."
+            yield warns("state_dir_not_shared", message, "Name one on a file system that all nodes share.")
         return
     unshared = sorted(_UNSHARED & mount.options)
     if mount.kind == "lustre" and "flock" not in mount.options:
@@ -84,7 +88,7 @@ def _network(root: Path, place: Path, folder: Path) -> Iterator[Finding]:
             "host would not see the locks of this one.",
             "Mount it with locks that all hosts share, or keep state_dir on a disk of this host.",
         )
-    else:
+    elif not cluster:
         yield warns(
             "network_state_dir",
             f"state_dir {folder} lies on a network file system ({mount.kind}): runs look lost while it is away.",
