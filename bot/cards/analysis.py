@@ -8,6 +8,7 @@ from bot.cards.buttons import Buttons
 from bot.cards.card import Block, Card, Note, Notes, Tone
 from bot.cards.changes import request_in_words
 from bot.cards.output import output_in_words
+from bot.cards.runner import runner_in_words
 from bot.cards.texts import last_part, line, plain, some
 from bot.conversation.state import AnalysisRevision, ReviewingAnalysis
 from schemas.artifacts.analysis import LinearGroup, ModelAnalysis, ModelFacts, QuantizationTargets
@@ -63,7 +64,7 @@ def _summary(state: ReviewingAnalysis, analysis: ModelAnalysis) -> Block:
         ("Code of its own", some(model.remote_code)),
         ("Analysis", partial),
         ("Asked for", request_in_words(state.request)),
-        ("Runner", state.request.runner),
+        ("Runner", runner_in_words(state.request)),
         ("Output folder", output_in_words(state.request, state.analysis)),
         ("Revision of this analysis", f"{state.analysis.number}, digest {short(state.analysis.digest)}"),
     )

@@ -50,6 +50,9 @@ class Changes(Document):
     `model`, `revision` or `runner` touches the analysis, one of `choices` the plan, one of `output_dir` the command. An
     empty `revision` asks for none.
 
+    As people say it, `runner` is a name, a label that several runners may have, or empty for any. Before it is decided
+    upon, it is the name of one, and `runner_reason` says why it is that one.
+
     Some changes speak of what stands already: `exclusions`; `layer_schemes`, by pattern, beside those of other patterns
     (null takes one back); and `with_algorithms`, behind those that were asked for, and `without_algorithms`, of them.
     """
@@ -57,6 +60,7 @@ class Changes(Document):
     model: str | None = None
     revision: str | None = None
     runner: str | None = None
+    runner_reason: str = ""
     output_dir: str | None = None
     choices: dict[str, JsonValue] = {}
     exclusions: Exclusions = Exclusions()
@@ -93,8 +97,9 @@ class Changes(Document):
         """
         named = {"model": self.model, "revision": self.revision, "runner": self.runner, "output_dir": self.output_dir}
         touched: dict[str, JsonValue] = {name: value for name, value in named.items() if value is not None}
-        if self.revision == "":
-            touched["revision"] = None
+        for name in ("revision", "runner"):
+            if touched.get(name) == "":
+                touched[name] = None
         return touched | self.choices | self._parts()
 
     def laid_over(self, choices: dict[str, JsonValue]) -> dict[str, JsonValue]:
@@ -130,7 +135,10 @@ class Changes(Document):
 
 
 class Request(Document):
-    """What is asked for, with all changes so far. An empty `runner` means the first that is configured.
+    """What is asked for, with all changes so far. An empty `runner` means that none was named.
+
+    `runner_reason` says why it is that runner, as it stands behind "since"; empty where a person named it, or where
+    there is no other.
 
     `exclusions` are laid over the engine's defaults, which belong to a model and are known with its analysis. Where a
     person named the whole list, it stands in `choices`, and there are none.
@@ -140,6 +148,7 @@ class Request(Document):
     model: str
     revision: str | None = None
     runner: str = ""
+    runner_reason: str = ""
     output_dir: str | None = None
     choices: dict[str, JsonValue] = {}
     exclusions: Exclusions = Exclusions()
@@ -169,6 +178,11 @@ class Request(Document):
         }
         if changes.model is not None and changes.revision is None:
             update["revision"] = None
+        if changes.runner is not None:
+            update["runner"] = changes.runner
+            # Whoever names the runner that it has changes nothing, also not why it has it.
+            same = changes.runner == self.runner
+            update["runner_reason"] = self.runner_reason if same else changes.runner_reason
         choices = changes.laid_over(self.choices)
         exclusions = self.exclusions.then(changes.exclusions)
         if "exclude_layers" in changes.choices:

@@ -80,6 +80,8 @@ def shortened(text: str, longest: int) -> str:
 
 
 def _named(name: str, value: JsonValue) -> str:
+    if name == "runner" and value is None:
+        return "any runner"
     if name == "calibration" and isinstance(value, dict):
         return f"calibration: {_calibration(value) or 'as usual'}"
     if name == "exclude_layers" and value is None:

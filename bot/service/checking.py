@@ -5,16 +5,22 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from bot.cards.texts import line
+from bot.cards import amounts
+from bot.cards.texts import line, some
+from bot.conversation.words.vocabulary import sayable_labels
 from bot.errors import BotError
 from bot.service.policy import policy_of
 from bot.service.runner_client import Look, RunnerClient, Runners
 from bot.settings import BotSettings
 from bot.store.database import check
 from bot.store.sqlite import location
+from schemas.api import Capabilities
+
+_LONGEST = 800
 
 
 @dataclass(frozen=True)
@@ -28,7 +34,7 @@ class Finding:
 
     def line(self) -> str:
         """For a person."""
-        return line(f"{'ok  ' if self.fit else 'FAIL'}  {self.what}: {self.message} {self.hint}".rstrip())
+        return line(f"{'ok  ' if self.fit else 'FAIL'}  {self.what}: {self.message} {self.hint}".rstrip(), _LONGEST)
 
     def as_json(self) -> dict[str, Any]:
         """For a program."""
@@ -80,21 +86,50 @@ async def _runners(settings: BotSettings) -> list[Finding]:
     ]
     runners = Runners(clients)
     try:
-        return [await _runner(runners.get(look.name), look) for look in await runners.look()]
+        looks = await runners.look()
+        offers = await asyncio.gather(*(_runner(runners.get(look.name), look) for look in looks))
+        named = {runner.name: runner.labels for runner in settings.runners}
+        return [_finding(look, offer, named[look.name]) for look, offer in zip(looks, offers, strict=True)]
     finally:
         with contextlib.suppress(BotError):
             await runners.close()
 
 
-async def _runner(client: RunnerClient, look: Look) -> Finding:
-    what = f"runner {look.name}"
+async def _runner(client: RunnerClient, look: Look) -> Capabilities | BotError:
+    """What it offers, or why that is not known."""
     if look.trouble is not None or look.health is None:
-        trouble = look.trouble
-        return Finding(what, False, trouble.message if trouble else "no answer", trouble.hint if trouble else "")
+        return look.trouble or BotError("no_answer", "no answer")
     try:
-        offer = await client.capabilities(fresh=True)
+        return await client.capabilities(fresh=True)
     except BotError as error:
-        return Finding(what, False, error.message, error.hint)
-    versions = offer.catalogue.versions
-    said = f"release {look.health.version}, Quark {versions.quark}, torch {versions.torch}, "
-    return Finding(what, True, f"{said}{len(offer.catalogue.schemes)} schemes, {look.health.active} runs active.")
+        return error
+
+
+def _finding(look: Look, offer: Capabilities | BotError, labels: Sequence[str]) -> Finding:
+    what = f"runner {look.name}"
+    if isinstance(offer, BotError) or look.health is None:
+        named = f" Labels: {', '.join(labels)}." if labels else ""
+        trouble = offer if isinstance(offer, BotError) else BotError("no_answer", "no answer")
+        return Finding(what, False, f"{trouble.message}{named}", trouble.hint)
+    versions, health = offer.catalogue.versions, look.health
+    all_labels = dict.fromkeys([*labels, *sayable_labels(offer)])
+    told = (
+        f"release {health.version}, Quark {versions.quark}, torch {versions.torch}",
+        f"{len(offer.catalogue.schemes)} schemes",
+        gpus_in_words(offer),
+        f"{health.active} runs active, {health.queued} waiting",
+        f"models in {some(offer.model_roots, 4) or 'no folder'}",
+        "the Hub" if offer.hub else "no Hub",
+        "runs models' own code" if offer.remote_code else "",
+        f"labels {some(all_labels, 8)}" if all_labels else "",
+    )
+    return Finding(what, True, f"{', '.join(part for part in told if part)}.")
+
+
+def gpus_in_words(offer: Capabilities) -> str:
+    """Its GPUs: "8 GPUs gfx942 of 206.1 GB"."""
+    if not offer.gpu_count:
+        return "no GPU" if offer.accelerator == "cpu" else "GPUs not known"
+    archs = f" {some(offer.gpu_archs, 4)}" if offer.gpu_archs else ""
+    memory = f" of {amounts.size(offer.gpu_memory_bytes)}" if offer.gpu_memory_bytes else ""
+    return f"{amounts.count(offer.gpu_count, 'GPU')}{archs}{memory}"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -16,11 +16,13 @@ from bot.cards.drawing import Documents, draw
 from bot.cards.texts import line
 from bot.clock import Clock
 from bot.conversation.approvals import who_may_run
-from bot.conversation.commands import Analysed, BetterAnalysis, Command, Human, Planned, Prepared, RunNews
+from bot.conversation.commands import Analysed, BetterAnalysis, Change, Command, Human, Planned, Prepared, RunNews
 from bot.conversation.decide import begin, decide
 from bot.conversation.decision import Ignore, Proceed, Refuse
+from bot.conversation.explaining import explain_runners
 from bot.conversation.policy import Policy
 from bot.conversation.request import Request
+from bot.conversation.runner_choice import KnownRunner, placed, placed_changes
 from bot.conversation.state import Running, State
 from bot.conversation.words.understand import Intent, Understood, understand
 from bot.conversation.words.vocabulary import Vocabulary
@@ -29,7 +31,7 @@ from bot.platforms.contract import Clicked, Edited, Event, Platform, Receipt, Sa
 from bot.service.explaining import Offers, answered, nothing_known
 from bot.service.output_folder import output_taken
 from bot.service.pause import pause
-from bot.service.reading import command_of, where
+from bot.service.reading import NO_OFFER, NO_ORDERS, command_of, where
 from bot.store.records import Conversation, Outcome, StoredEvent
 from bot.store.store import Store
 from bot.store.unit import Unit
@@ -72,6 +74,7 @@ class Core:
         vocabulary: Callable[[], Vocabulary],
         patience: timedelta | None = None,
         offers: Offers = nothing_known,
+        runners: Callable[[], Sequence[KnownRunner]] = tuple,
     ) -> None:
         self._store = store
         self._patience = patience
@@ -79,6 +82,7 @@ class Core:
         self._clock = clock
         self._vocabulary = vocabulary
         self._offers = offers
+        self._runners = runners
         self._work = asyncio.Event()
         self._moved: list[Callable[[Conversation], None]] = []
         self._platforms: dict[str, Platform] = {}
@@ -153,7 +157,8 @@ class Core:
             if command is None:
                 acted = _Acted(Outcome(verdict="ignored"), conversation)
             else:
-                command = answered(command, unit, conversation, self._offers)
+                command = answered(command, unit, conversation, self._offers, self._runners())
+                command = self._placed(command, conversation.state)
                 acted = self._decide(unit, conversation, command, stored.id, now)
         spoken_of = acted.conversation or conversation
         unit.settle(stored.id, acted.outcome, spoken_of.id if spoken_of else None, now)
@@ -164,9 +169,15 @@ class Core:
             return _Acted(Outcome(verdict="refused", text=NO_THREAD))
         understood = understand(event.what.text, None, self._vocabulary())
         changes = understood.changes
+        if understood.order is not None:
+            return _Acted(Outcome(verdict="refused", text=NO_ORDERS if understood.order.kind != "offer" else NO_OFFER))
+        asks = understood.intent is Intent.QUESTION and not understood.unread
+        if asks and (told := explain_runners(event.what.text, self._runners())):
+            return _Acted(Outcome(verdict="refused", text=told))
         if understood.intent is not Intent.REQUEST or changes.model is None:
             return _Acted(Outcome(verdict="refused", text=_no_request(understood)))
         request = Request(text=event.what.text[:2000], model=changes.model).changed(changes)
+        request = placed(request, self._runners())
         match begin(request, event.person, event.place, self._policy):
             case Refuse(trouble=trouble):
                 return _Acted(Outcome(verdict="refused", text=trouble.sentence()))
@@ -175,6 +186,12 @@ class Core:
                 unit.audit(event.person.id, "asked", conversation.id, {"text": request.text}, now)
                 self._draw(unit, conversation, None, Proceed(state), Documents(), now)
                 return _Acted(Outcome(verdict="proceeded"), conversation)
+
+    def _placed(self, command: Command, state: State) -> Command:
+        """A change that asks for a runner, with the one that it means by what is known now; any other as it is."""
+        if not isinstance(command, Change):
+            return command
+        return replace(command, changes=placed_changes(command.changes, state.request, self._runners()))
 
     def _decide(
         self, unit: Unit, conversation: Conversation, command: Command, inbox_id: int | None, now: datetime

@@ -12,11 +12,13 @@ from datetime import timedelta
 from typing import Any
 
 from bot.clock import Clock, SystemClock
+from bot.conversation.runner_choice import KnownRunner
 from bot.conversation.words.vocabulary import Vocabulary, vocabulary_of
 from bot.errors import BotError
 from bot.platforms.contract import Platform
 from bot.service.core import Core
 from bot.service.expiry import expire
+from bot.service.known_runners import known_runners, labels_of
 from bot.service.outbox import Outbox
 from bot.service.policy import policy_of
 from bot.service.runner_client import RunnerClient, Runners
@@ -59,14 +61,18 @@ async def wired(settings: BotSettings, clock: Clock | None = None) -> AsyncItera
         def vocabulary() -> Vocabulary:
             known = {client.name: client.known_capabilities for client in runners}
             words = vocabulary_of({name: offer for name, offer in known.items() if offer is not None})
-            return words.model_copy(update={"runners": frozenset(settings.runner_names)})
+            names = {"runners": frozenset(settings.runner_names), "labels": labels_of(settings, runners)}
+            return words.model_copy(update=names)
 
         patience = timedelta(days=settings.approvals.expire_after_days)
 
         def offers(runner: str) -> Capabilities | None:
             return next((client.known_capabilities for client in runners if client.name == runner), None)
 
-        core = Core(store, policy_of(settings), clock, vocabulary, patience, offers)
+        def known() -> Sequence[KnownRunner]:
+            return known_runners(settings, runners)
+
+        core = Core(store, policy_of(settings), clock, vocabulary, patience, offers, known)
         worker = Worker(store, runners, clock, core.answer)
         core.on_move(worker.consider)
         yield Bot(settings, store, core, worker, runners, clock)
@@ -104,6 +110,8 @@ def _watch(bot: Bot, client: RunnerClient) -> RunnerWatch:
     async def look_at_all() -> None:
         bot.worker.wake(name)
         await followers.look_at_all(name)
+        with contextlib.suppress(BotError):  # how busy it is, for whoever chooses a runner; that it is away is kept too
+            await client.health()
 
     async def away(error: BotError) -> None:
         await followers.silent(name, error)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -12,6 +12,7 @@ from pydantic import BaseModel, ValidationError
 from bot.conversation.commands import Command, Remark
 from bot.conversation.explaining import Known, explain
 from bot.conversation.reached import reached
+from bot.conversation.runner_choice import KnownRunner
 from bot.conversation.state import Revision
 from bot.store.records import Conversation
 from bot.store.unit import Unit
@@ -32,7 +33,9 @@ def nothing_known(_runner: str) -> Capabilities | None:
     return None
 
 
-def answered(command: Command, unit: Unit, conversation: Conversation, offers: Offers) -> Command:
+def answered(
+    command: Command, unit: Unit, conversation: Conversation, offers: Offers, runners: Sequence[KnownRunner] = ()
+) -> Command:
     """A question with its answer, where there is one; any other command as it is."""
     if not isinstance(command, Remark) or not command.is_question:
         return command
@@ -43,6 +46,7 @@ def answered(command: Command, unit: Unit, conversation: Conversation, offers: O
         plan=_kept(unit, conversation.id, "plan", have.plan, QuantPlan),
         analysis=_kept(unit, conversation.id, "analysis", have.analysis, ModelAnalysis),
         offer=offers(state.request.runner),
+        runners=runners,
     )
     return replace(command, answer=explain(command.text, known) or "")
 

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from bot.cards.card import Action, ActionKind
 from bot.conversation.commands import Approve, Cancel, Change, Command, Reject, Remark, Retry, Revise
-from bot.conversation.person import Place
+from bot.conversation.offered import offered, offers_of
+from bot.conversation.person import Person, Place
+from bot.conversation.request import Changes
 from bot.conversation.state import State, asked_at
 from bot.conversation.words.again import Again, wanted_again
+from bot.conversation.words.orders import Order
 from bot.conversation.words.understand import Intent, understand
 from bot.conversation.words.vocabulary import Vocabulary
 from bot.platforms.contract import Clicked, Edited, Event, Said
 
 _LONGEST_REMARK = 2000
+
+NO_OFFER = "Nothing is offered here."
+NO_ORDERS = "Queues of runners and the priority of runs cannot be changed from here."
 
 
 def where(place: Place) -> str:
@@ -55,6 +63,8 @@ def _words(event: Event, text: str, state: State, seen: str, vocabulary: Vocabul
     asked = asked_at(state)
     checkpoint = asked[0] if asked else None
     understood = understand(text, checkpoint, vocabulary)
+    if understood.order is not None:
+        return _order(understood.order, actor, text, state)
     match understood.intent:
         case Intent.APPROVE if checkpoint is not None:
             return Approve(*actor, checkpoint, seen)
@@ -73,3 +83,14 @@ def _words(event: Event, text: str, state: State, seen: str, vocabulary: Vocabul
                 case None:
                     is_question = intent is Intent.QUESTION
                     return Remark(*actor, text[:_LONGEST_REMARK], is_question, understood.unread, understood.hint)
+
+
+def _order(order: Order, actor: tuple[Person, datetime, str], text: str, state: State) -> Command:
+    """An offer that is taken is a change of what was asked for; it needs the same approvals as any other."""
+    if order.kind == "offer":
+        offers = offers_of(state)
+        if (taken := offered(order, offers)) is not None:
+            return Change(*actor, Changes(choices=taken.choices))
+        there = "; ".join(f"{number}. {one.label}" for number, one in enumerate(offers, 1))
+        return Remark(*actor, text[:_LONGEST_REMARK], hint=f"These are offered: {there}." if there else NO_OFFER)
+    return Remark(*actor, text[:_LONGEST_REMARK], hint=NO_ORDERS)

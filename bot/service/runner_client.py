@@ -80,6 +80,7 @@ class RunnerClient:
         self._connection = Connection(name, url, token, self._seconds.connect, ca)
         self._capabilities = CapabilitiesMemory(name, self._ask_capabilities)
         self._health: Health | None = None
+        self._trouble: BotError | None = None
 
     async def close(self) -> None:
         """Close whatever is open."""
@@ -92,15 +93,25 @@ class RunnerClient:
         return self._health
 
     @property
+    def known_trouble(self) -> BotError | None:
+        """Why it did not answer when it was asked for its health last; None where it did, and before the first time."""
+        return self._trouble
+
+    @property
     def known_capabilities(self) -> Capabilities | None:
         """What it offered last, without asking; None before the first time."""
         return self._capabilities.known
 
     async def health(self) -> Health:
         """Whether it lives. Another daemon than before means that its offer is asked for again."""
-        health = await self._connection.document("GET", "/v1/health", Health, self._seconds.health)
-        if health.api_version != API_VERSION:
-            raise self._connection.fail.other_version(health.version, str(health.api_version))
+        try:
+            health = await self._connection.document("GET", "/v1/health", Health, self._seconds.health)
+            if health.api_version != API_VERSION:
+                raise self._connection.fail.other_version(health.version, str(health.api_version))
+        except BotError as error:
+            self._trouble = error
+            raise
+        self._trouble = None
         before, self._health = self._health, health
         if before is None or _identity(before) != _identity(health):
             self._capabilities.outdate()

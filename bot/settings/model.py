@@ -25,6 +25,7 @@ from bot.settings.values import (
     PlatformId,
     PlatformKey,
     RoleName,
+    RunnerLabel,
     RunnerName,
     RunnerUrl,
     Token,
@@ -122,12 +123,15 @@ class RunnerAddress(_Section):
 
     `ca` is a PEM file with the certificates that are trusted over https: the runner's own, or its authority's. Without
     it these are the authorities that this host knows.
+    `labels` are what people may say instead of its name, as in "on mi300x": several runners may have the same, and a
+    runner may tell more of its own.
     """
 
     name: RunnerName
     url: RunnerUrl
     token: Token | None = None
     ca: WholePath | None = None
+    labels: list[RunnerLabel] = []
 
     @model_validator(mode="after")
     def _is_safe(self) -> RunnerAddress:
@@ -188,6 +192,12 @@ class BotSettings(BaseSettings):
         for place, name in enumerate(names):
             if name in names[:place]:
                 raise Wrong(f"runners.{place}.name", f"another runner is called {name} already")
+        for place, runner in enumerate(self.runners):
+            for number, label in enumerate(runner.labels):
+                others = [name for name in names if name != runner.name and _spoken(name) == _spoken(label)]
+                if others:
+                    why = f"another runner is called {others[0]}, so nobody could tell which is meant"
+                    raise Wrong(f"runners.{place}.labels.{number}", why)
         for role, people in self.roles.items():
             if not people:
                 raise Wrong(f"roles.{role}", "nobody is in it")
@@ -222,6 +232,11 @@ class BotSettings(BaseSettings):
         """The ids of the people that ids and names of roles mean, each once."""
         ids = [person for entry in entries or () for person in ([entry] if ":" in entry else self.roles[entry])]
         return tuple(dict.fromkeys(ids))
+
+
+def _spoken(name: str) -> str:
+    """A name as people type it: they take "GPU-1" and "gpu_1" for one another."""
+    return name.lower().replace("-", "_")
 
 
 def _user_state() -> Path:

@@ -103,6 +103,9 @@ class Workflow:
         catalogue = await self._interpreter.catalogue()
         facts = await self._interpreter.facts()
         settings = self._settings
+        # Another scheduler's runs compute elsewhere: what this host has says nothing of them.
+        here = await self._hardware(facts) if settings.engine == "local" else Hardware(accelerator="unknown")
+        memory = [gpu.memory_bytes for gpu in here.gpus if gpu.memory_bytes]
         return Capabilities(
             catalogue=catalogue,
             entry_points=entry_points(settings, facts),
@@ -112,6 +115,11 @@ class Workflow:
             hub=settings.models.hub,
             remote_code=settings.remote_code,
             engine=settings.engine,
+            labels=list(settings.labels),
+            accelerator=here.accelerator,
+            gpu_archs=list(dict.fromkeys(gpu.arch for gpu in here.gpus if gpu.arch)),
+            gpu_count=here.gpu_count,
+            gpu_memory_bytes=min(memory, default=None),
         )
 
     async def intake(self, request: IntakeRequest) -> IntakeAnswer:

@@ -106,6 +106,19 @@ WRONG: list[tuple[Any, str, str]] = [
     (_runner(url="http://[::1:80", token=TOKEN), "runners.0.url", "IPv6"),
     (_runner(url="http://gpu1:8470"), "runners.0.token", "runner.yaml"),
     (_runner(token="short"), "runners.0.token", "16 to 512"),
+    (_runner(labels="h100"), "runners.0.labels", "list"),
+    (_runner(labels=["h 100"]), "runners.0.labels.0", "1 to 64"),
+    (_runner(labels=["ok", ""]), "runners.0.labels.1", "1 to 64"),
+    (
+        {
+            "runners": [
+                {"name": "gpu-1", "url": "unix:///a"},
+                {"name": "b", "url": "unix:///b", "labels": ["x", "GPU_1"]},
+            ]
+        },
+        "runners.1.labels.1",
+        "another runner is called gpu-1",
+    ),
     (_runner(user="me"), "runners.0.user", "not permitted"),
     ({"runners": [{"name": "a", "url": "unix:///a"}, {"name": "a", "url": "unix:///b"}]}, "runners.1.name", "already"),
     ({"roles": {"leads": ["U1"]}}, "roles.leads.0", "PLATFORM:ID"),
@@ -305,3 +318,12 @@ def test_switches_and_what_a_cluster_sets_are_no_settings(monkeypatch: pytest.Mo
     for name in ("PTQ_BOT_DEBUG", "PTQ_BOT_CONFIG", "PTQ_BOT_PORT", "PTQ_BOT_SERVICE_HOST", "PTQ_BOT_PORT_80_TCP"):
         monkeypatch.setenv(name, "tcp://10.0.0.1:80")
     assert load_settings(None).web.port == 8765
+
+
+def test_several_runners_may_have_the_same_label(tmp_path: Path) -> None:
+    runners = [
+        {"name": "a", "url": "unix:///a", "labels": ["mi300x", "a"]},
+        {"name": "b", "url": "unix:///b", "labels": ["mi300x", 300]},
+    ]
+    settings = load({"runners": runners}, tmp_path)
+    assert [runner.labels for runner in settings.runners] == [["mi300x", "a"], ["mi300x", "300"]]

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from bot.conversation.explaining.asked import Asked
 from bot.conversation.explaining.costs import cost
 from bot.conversation.explaining.known import Known
 from bot.conversation.explaining.offers import listed, meaning, usable
 from bot.conversation.explaining.reasons import about_layers, decided, model, risks, why
+from bot.conversation.explaining.runners import runners
+from bot.conversation.explaining.runs import failure, leftover, place, waiting
 from bot.conversation.reached import reached
+from bot.conversation.runner_choice import KnownRunner
 from bot.conversation.wording import shortened
 from bot.conversation.words.phrases import PhraseBook
 from bot.conversation.words.text import read
@@ -33,6 +36,15 @@ def explain(question: str, known: Known) -> str | None:
     return None
 
 
+def explain_runners(question: str, known: Sequence[KnownRunner]) -> str | None:
+    """What is known of the runners, for a question that is asked outside of any conversation; None for any other."""
+    sentence = read(question)
+    if sentence is None or not sentence.tokens:
+        return None
+    told = runners(Asked(sentence), known)
+    return shortened(told, _LONGEST) if told else None
+
+
 def _approvals(asked: Asked, known: Known) -> str | None:
     """ "Who approved the plan?"."""
     if not asked.says(_WHO):
@@ -41,9 +53,18 @@ def _approvals(asked: Asked, known: Known) -> str | None:
     return f"{', '.join(found)}." if found else "Nobody has approved anything yet."
 
 
+def _runners(asked: Asked, known: Known) -> str | None:
+    return runners(asked, known.runners)
+
+
 # What needs more words to be meant comes before what needs fewer: "why is it blocked" before "why".
 _ANSWERS: tuple[Callable[[Asked, Known], str | None], ...] = (
     _approvals,
+    failure,
+    leftover,
+    waiting,
+    place,
+    _runners,
     risks,
     why,
     listed,

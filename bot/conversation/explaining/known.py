@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bot.conversation.reached import reached
+from bot.conversation.runner_choice import KnownRunner
 from bot.conversation.state import State
 from schemas.api import Capabilities
 from schemas.artifacts.analysis import ModelAnalysis
@@ -14,12 +16,14 @@ from schemas.catalog import Catalogue
 
 @dataclass(frozen=True)
 class Known:
-    """The state of a conversation, the documents that it points to, and what its runner offers, as far as there are."""
+    """The state of a conversation, the documents that it points to, what its runner offers, and the runners that there
+    are, as far as they are known."""
 
     state: State
     plan: QuantPlan | None = None
     analysis: ModelAnalysis | None = None
     offer: Capabilities | None = None
+    runners: Sequence[KnownRunner] = ()
 
     @property
     def catalogue(self) -> Catalogue | None:

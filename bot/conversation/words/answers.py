@@ -8,6 +8,7 @@ of what speaks for one.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
@@ -143,7 +144,12 @@ def rejects_with_reason(sentence: Sentence) -> bool:
         return False
     reason = tokens[length + 1 :]
     plain = all(token.kind in (Kind.WORD, Kind.MARK) for token in reason)
-    return plain and not any(token.word in _TAKES_BACK or token.key in _TAKES_BACK for token in reason)
+    return plain and not takes_back(reason)
+
+
+def takes_back(reason: Iterable[Token]) -> bool:
+    """Whether the reason of something may as well take it back: "unless it is fast", "no wait"."""
+    return any(token.word in _TAKES_BACK or token.key in _TAKES_BACK for token in reason)
 
 
 def retries(sentence: Sentence) -> bool:

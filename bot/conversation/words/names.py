@@ -154,14 +154,16 @@ def revision(cursor: Cursor) -> str | None:
 
 
 def runner(cursor: Cursor, named: bool = False, told: bool = False) -> str | None:
-    """A runner that is known. Behind its field's name (`named`) also one that is not, so that the person hears which
-    there are: what looks like a name, or any word where one has to stand (`told`); while none is known, any."""
+    """A runner that is known, or a label of runners. Behind its field's name (`named`) also one that is not, so that
+    the person hears which there are: what looks like a name, or any word where one has to stand (`told`); while none is
+    known, any."""
     token = cursor.token
     if token is None:
         return None
-    found = _known(token, cursor.vocabulary.runners, cursor.vocabulary.runner_of)
+    known = cursor.vocabulary
+    found = _known(token, known.runners, known.runner_of)
     if found is None and named and _PLAIN_NAME.fullmatch(token.text) and token.text.lower() not in _NO_NAMES:
-        found = token.text if not cursor.vocabulary.runners or _is_telling(token, cursor) else None
+        found = token.text if not known.runners or _is_telling(token, cursor) else None
     if found is None and told and ends_as_name(cursor, told):
         found = token.text
     cursor.at += found is not None

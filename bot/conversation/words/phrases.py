@@ -184,7 +184,10 @@ REVISE = (
 )
 """Back to the plan, without saying what shall be different."""
 
+AS_SUGGESTED = ("as suggested", "as you suggest", "as you suggested", "as offered", "as recommended")
+
 ASIDES = (
+    *AS_SUGGESTED,
     *("asap", "as soon as possible", "now", "right now", "right away", "urgently", "for me", "for us"),
     *("thanks in advance", "when you can", "when you have time"),
     *_each(

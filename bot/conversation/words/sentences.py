@@ -75,10 +75,11 @@ _ONE_BY_ONE = "Say of each what becomes of it, as in: no awq, use fp8."
 @dataclass(frozen=True)
 class Unread:
     """A sentence of which something is not understood: `text` is the first such part, as typed; `hint` says what may
-    be written instead."""
+    be written instead. `begun`: something before it was."""
 
     text: str
     hint: str = ""
+    begun: bool = False
 
 
 @dataclass(frozen=True)
@@ -105,17 +106,18 @@ def read_clauses(tokens: tuple[Token, ...], vocabulary: Vocabulary, in_thread: b
             begun = to_quantize = True
         elif _clause(cursor, gathered):
             if cursor.took_away and _takes_away_more(cursor):
-                return Unread(unread.from_here(tokens, start), _ONE_BY_ONE)
+                return Unread(unread.from_here(tokens, start), _ONE_BY_ONE, begun=True)
             begun = True
         elif not to_quantize and _to_quantize(cursor, gathered, in_thread):
             begun = to_quantize = True
         elif not _agreement(cursor, begun or model_alone):
-            return Unread(_unread(cursor, start), cursor.advice or hints.of(tokens[start:], vocabulary))
+            told = cursor.advice or hints.of(tokens[start:], vocabulary)
+            return Unread(_unread(cursor, start), told, begun=begun or model_alone)
         if gathered.contradicts:
-            return Unread(unread.from_here(tokens[: cursor.at], start))
+            return Unread(unread.from_here(tokens[: cursor.at], start), begun=True)
         _skip_between(cursor)
     changes = gathered.changes()
-    return Unread(gathered.misfit()) if changes is None else Reading(changes, to_quantize, model_alone)
+    return Unread(gathered.misfit(), begun=True) if changes is None else Reading(changes, to_quantize, model_alone)
 
 
 def begins_quantizing(tokens: tuple[Token, ...]) -> bool:

@@ -10,6 +10,7 @@ from pydantic import JsonValue
 from bot.conversation.request import Changes
 from bot.conversation.state import Checkpoint
 from bot.conversation.words import answers, questions
+from bot.conversation.words.orders import NO_PAUSE, Order, pauses_a_run, read_order
 from bot.conversation.words.sentences import Reading, begins_quantizing, read_clauses
 from bot.conversation.words.text import Sentence, read
 from bot.conversation.words.vocabulary import PUBLISHED, Vocabulary
@@ -31,12 +32,17 @@ class Intent(StrEnum):
 class Understood(Document):
     """A sentence as it was understood. Only a request and a change have `changes`; those of a request name a model, or
     else the person has to be asked for it. `unread` is the first part that was not understood, as typed, where that
-    is why there are no changes."""
+    is why there are no changes.
+
+    An `order` changes nothing of what the conversation is about, and agrees to nothing: its intent is unclear, so that
+    whoever knows no orders does nothing.
+    """
 
     intent: Intent
     changes: Changes = Changes()
     unread: str = ""
     hint: str = ""
+    order: Order | None = None
 
     @property
     def flat(self) -> dict[str, JsonValue]:
@@ -65,20 +71,25 @@ def understand(sentence: str, checkpoint: Checkpoint | None, vocabulary: Vocabul
         return Understood(intent=Intent.APPROVE)
     if questions.is_question(said):
         return _asked(said, checkpoint, vocabulary)
+    if (order := read_order(said.tokens, vocabulary)) is not None:
+        return Understood(intent=Intent.UNCLEAR, order=order)
     reading = read_clauses(said.tokens, vocabulary, in_thread=checkpoint is not None)
     if isinstance(reading, Reading):
         return _meant(reading, checkpoint)
     if answers.rejects_with_reason(said):
         return Understood(intent=Intent.REJECT)
-    return Understood(intent=Intent.UNCLEAR, unread=reading.text, hint=reading.hint)
+    hint = NO_PAUSE if pauses_a_run(said.tokens) else reading.hint
+    return Understood(intent=Intent.UNCLEAR, unread=reading.text, hint=hint)
 
 
 def as_json(understood: Understood) -> dict[str, Any]:
     """The intent, and the changes as field to value. `relative` names the fields of which only a part is changed;
-    `unread` and `hint` stand there where a part was not understood."""
+    `unread` and `hint` stand there where a part was not understood, and `order` where it is an order to a queue."""
     told: dict[str, Any] = {"intent": understood.intent.value, "changes": understood.flat}
     if relative := understood.changes.relative:
         told["relative"] = list(relative)
+    if understood.order is not None:
+        told["order"] = understood.order.model_dump(exclude_defaults=True)
     beside = {"unread": understood.unread, "hint": understood.hint}
     return told | {name: text for name, text in beside.items() if text}
 
@@ -86,6 +97,8 @@ def as_json(understood: Understood) -> dict[str, Any]:
 def _asked(said: Sentence, checkpoint: Checkpoint | None, vocabulary: Vocabulary) -> Understood:
     """A question; "could you use awq?" is a change in polite words, and "could you quantize ...?" a request."""
     deed = questions.politely_asked(said)
+    if deed and questions.asks_for_a_deed(said) and (order := read_order(deed, vocabulary)) is not None:
+        return Understood(intent=Intent.UNCLEAR, order=order)
     reading = read_clauses(deed, vocabulary, in_thread=checkpoint is not None) if deed else None
     if isinstance(reading, Reading):
         meant = _meant(reading, checkpoint)

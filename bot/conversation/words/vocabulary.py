@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping
 from functools import cached_property
@@ -11,7 +12,10 @@ from schemas.base import Document
 
 
 class Vocabulary(Document):
-    """Names as their owners spell them: schemes, algorithms and datasets of the engine, runners of the bot."""
+    """Names as their owners spell them: schemes, algorithms and datasets of the engine, runners of the bot.
+
+    `labels` are those of runners: several may have the same, and where a runner is called so, it is meant.
+    """
 
     schemes: frozenset[str] = frozenset()
     algorithms: frozenset[str] = frozenset()
@@ -19,6 +23,7 @@ class Vocabulary(Document):
     attention_schemes: frozenset[str] = frozenset()
     datasets: frozenset[str] = frozenset()
     runners: frozenset[str] = frozenset()
+    labels: frozenset[str] = frozenset()
 
     @cached_property
     def scheme_of(self) -> dict[str, str]:
@@ -37,17 +42,20 @@ class Vocabulary(Document):
 
     @cached_property
     def runner_of(self) -> dict[str, str]:
-        """Runners by how people may type them."""
-        return _by_key(self.runners)
+        """Runners, and labels that none of them is called, by how people may type them."""
+        names = {key_of(name) for name in self.runners}
+        labels = {key_of(label): label for label in sorted(self.labels, reverse=True) if key_of(label) not in names}
+        return labels | _by_key(self.runners)
 
 
 def _by_key(names: frozenset[str]) -> dict[str, str]:
     """Names that differ only in how they are typed are not among them: each of those has to be typed exactly."""
-    keys = Counter(_key(name) for name in names)
-    return {_key(name): name for name in names if keys[_key(name)] == 1}
+    keys = Counter(key_of(name) for name in names)
+    return {key_of(name): name for name in names if keys[key_of(name)] == 1}
 
 
-def _key(name: str) -> str:
+def key_of(name: str) -> str:
+    """A name as it is compared with what people type: they take "GPU-1" and "gpu_1" for one another."""
     return name.lower().replace("-", "_")
 
 
@@ -68,6 +76,15 @@ PUBLISHED = Vocabulary(
 """The published names, for when no runner could be asked. Source: AMD Quark's published quantization planning."""
 
 
+_LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_MOST_LABELS = 50
+
+
+def sayable_labels(offer: Capabilities) -> tuple[str, ...]:
+    """The labels that a runner tells, as far as a person can say them in a word."""
+    return tuple(label for label in offer.labels if _LABEL.fullmatch(label))[:_MOST_LABELS]
+
+
 def vocabulary_of(capabilities: Mapping[str, Capabilities]) -> Vocabulary:
     """What the runners (by name) offer together, and the published names: the runner says what is wrong with those
     that it lacks."""
@@ -79,4 +96,5 @@ def vocabulary_of(capabilities: Mapping[str, Capabilities]) -> Vocabulary:
         attention_schemes=PUBLISHED.attention_schemes.union(*(catalogue.attention_schemes for catalogue in catalogues)),
         datasets=PUBLISHED.datasets.union(*(of.datasets for of in capabilities.values())),
         runners=frozenset(capabilities),
+        labels=frozenset(label for of in capabilities.values() for label in sayable_labels(of)),
     )

@@ -394,3 +394,10 @@ def test_a_decided_card_keeps_its_body(card: Card) -> None:
 
 def test_a_small_model_too() -> None:
     assert fields_of(analysis_card(7, states.reviewing_analysis(), llama()))["Model type"] == "llama"
+
+
+def test_the_reason_of_a_chosen_runner_stands_beside_it() -> None:
+    request = states.reviewing_analysis().request
+    chosen = request.model_copy(update={"runner": "b", "runner_reason": "only b has mxfp4\u202e"})
+    said = fields_of(analysis_card(7, states.reviewing_analysis(request=chosen), qwen3_8b()))
+    assert said["Runner"] == "b, since only b has mxfp4\\u202e"

@@ -11,11 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bot.conversation.explaining import Known, explain
+from bot.conversation.explaining import Known, explain, explain_runners
+from bot.conversation.runner_choice import KnownRunner
 from bot.conversation.state import State
 from schemas.api import Capabilities
 from schemas.artifacts.plan import Decision, Estimates, Finding, LayerMatch, QuantPlan, Severity
-from schemas.artifacts.report import Measured, Perplexity
+from schemas.artifacts.report import Measured, Offer, Perplexity
 from schemas.catalog import Algorithm, Catalogue
 from schemas.runs import Phase, Progress, Run, RunState
 from tests import samples
@@ -283,3 +284,97 @@ def test_any_question_is_answered_shortly_or_not_at_all(question: str) -> None:
 def test_reasons_are_those_of_the_plan_letter_by_letter() -> None:
     odd = [Decision(decision="algorithm", value="awq", reason="Because Ada's <b>rule</b> says so.", source="host")]
     assert explain("why awq?", known(plan=plan(decisions=odd))) == "Algorithm awq: Because Ada's <b>rule</b> says so."
+
+
+QUEUED = run(state=RunState.QUEUED, position=2, reason="It waits for 2 GPUs; 1 free.", expected_start=NOON)
+PLACED = run(state=RunState.RUNNING, started_at=NOON, gpus=["3 (0000:c1:00.0)"], job="Slurm job 42")
+TURN = "It has place 2 in the queue; its turn may come at 2026-03-02 12:00 UTC."
+OF_A_WAITING_RUN = {
+    "why does it wait?": f"It waits for 2 GPUs; 1 free. {TURN}",
+    "what is it waiting for?": f"It waits for 2 GPUs; 1 free. {TURN}",
+    "why isn't it running?": f"It waits for 2 GPUs; 1 free. {TURN}",
+    "how long does it wait?": f"{TURN} It waits for 2 GPUs; 1 free.",
+    "when does it start?": f"{TURN} It waits for 2 GPUs; 1 free.",
+    "what is my position?": f"{TURN} It waits for 2 GPUs; 1 free.",
+    "where does it run?": "It waits on local. It waits for 2 GPUs; 1 free.",
+    "which gpu?": "It waits, and has no GPU. It waits for 2 GPUs; 1 free.",
+}
+OF_A_RUN = {
+    "where does it run?": "It runs on local, as Slurm job 42. It has the GPU 3 (0000:c1:00.0).",
+    "which runner is it on?": "It runs on local, as Slurm job 42. It has the GPU 3 (0000:c1:00.0).",
+    "which gpu is it on?": "It has the GPU 3 (0000:c1:00.0).",
+    "why does it wait?": "The run does not wait: it started at 2026-03-02 12:00 UTC.",
+    "when did it start?": "The run does not wait: it started at 2026-03-02 12:00 UTC.",
+    "what gpu does it need?": "Peak of GPU memory: 18.0 GB of 192.0 GB.",
+    "what is left?": "The run has not ended.",
+}
+
+
+@pytest.mark.parametrize("question", OF_A_WAITING_RUN)
+def test_a_run_that_waits_says_why_and_until_when(question: str) -> None:
+    assert explain(question, known(running(run=QUEUED))) == OF_A_WAITING_RUN[question]
+
+
+@pytest.mark.parametrize("question", OF_A_RUN)
+def test_a_run_says_where_it_is(question: str) -> None:
+    assert explain(question, known(running(run=PLACED))) == OF_A_RUN[question]
+
+
+def test_before_a_run_its_runner_is_known_and_why() -> None:
+    state = reviewing_plan()
+    chosen = state.request.model_copy(update={"runner": "b", "runner_reason": "only b has mxfp4"})
+    there = known(state.model_copy(update={"request": chosen}))
+    for question in ("which runner is it on?", "where will it run?", "why this runner?"):
+        assert explain(question, there) == "The runner is b, since only b has mxfp4."
+    assert explain("when does it start?", there) == "It has no run yet: that begins once its command is approved."
+    assert explain("which gpu?", there) == "Peak of GPU memory: 18.0 GB of 192.0 GB."
+
+
+def failed_run(*offers: Offer, cause: str = "") -> State:
+    report = samples.report().model_copy(update={"cause": cause, "offers": list(offers)})
+    return failed(run=run(state=RunState.FAILED, report=report, partial_output="/out/x.partial-run-1"))
+
+
+def test_a_failure_tells_its_cause_and_what_may_help() -> None:
+    fewer = Offer(
+        label="Plan with 64 samples", reason="They need less memory.", choices={"calibration": {"seq_len": 64}}
+    )
+    own = Offer(label="Plan with the own script", reason="It needs no checkout.", choices={"entry_point": "own"})
+    state = failed_run(fewer, own, cause="The GPU ran out of memory.")
+    for question in ("what failed?", "why did it fail?", "what went wrong?"):
+        assert explain(question, known(state)) == "The run failed: The GPU ran out of memory."
+    for question in ("what can I do?", "what helps?", "what do you suggest?", "what now?"):
+        assert explain(question, known(state)) == (
+            "This may help, with a new plan and a new yes. 1. Plan with 64 samples: They need less memory. "
+            "2. Plan with the own script: It needs no checkout."
+        )
+    told = "What the run left was set apart in /out/x.partial-run-1; it is no finished model."
+    assert explain("where is the partial output?", known(state)) == told
+
+
+def test_where_nothing_is_offered_what_can_be_said_is_left_to_others() -> None:
+    assert explain("what can I do?", known(failed_run())) is None
+    assert explain("what now?", known(running())) is None
+
+
+RUNNERS = (
+    KnownRunner("box", ("mi300x",), OFFER.model_copy(update={"gpu_count": 8}), queued=2, active=3),
+    KnownRunner("a", ("h100",), OFFER, queued=0, active=1),
+    KnownRunner("new"),
+    KnownRunner("gone", (), OFFER, 1, away=True),
+)
+BOX = "box (mi300x): 2 runs wait and 3 compute on 8 GPUs, as it said last."
+A = "a (h100): no runs wait and 1 computes, as it said last."
+
+
+def test_runners_are_told_as_far_as_they_are_known() -> None:
+    everything = f"{BOX} {A} new has not been asked yet. gone does not answer."
+    for question in ("which runners are there?", "what is in the queue?", "is a gpu free?", "what's running?"):
+        assert explain(question, known(runners=RUNNERS)) == everything
+        assert explain_runners(question, RUNNERS) == everything
+        assert explain_runners(question, ()) is None
+    assert explain_runners("how busy is mi300x?", RUNNERS) == BOX
+    assert explain_runners("is a gpu free on box?", RUNNERS) == BOX
+    assert explain_runners("what is in the queue of runner a?", RUNNERS) == A
+    assert explain_runners("why fp8?", RUNNERS) is None
+    assert explain_runners("", RUNNERS) is None

@@ -11,9 +11,12 @@ from pydantic import BaseModel
 
 from bot.conversation.person import Place
 from bot.conversation.policy import Policy
-from bot.conversation.words.vocabulary import PUBLISHED
+from bot.conversation.runner_choice import KnownRunner
+from bot.conversation.state import State
+from bot.conversation.words.vocabulary import PUBLISHED, Vocabulary
 from bot.platforms.contract import Event, Platform, Said
-from bot.service.core import Core
+from bot.service.core import NO_MODEL, Core
+from bot.service.reading import NO_ORDERS
 from bot.store.store import Store
 from schemas.artifacts.plan import Decision
 from schemas.digest import digest
@@ -103,3 +106,42 @@ def test_a_plan_that_cannot_be_read_is_no_answer(tmp_path: Path) -> None:
     why, offered = told(tmp_path, "why fp8?", "what is awq?", plan=Unreadable())
     assert "has fp8 (GPUs). " in why  # what the runner offers is known all the same
     assert offered.startswith("awq: Scales what matters")
+
+
+def test_in_a_channel_runners_are_told_and_a_request_gets_its_runner(tmp_path: Path) -> None:
+    runners = (KnownRunner("local", ("old",), OFFER, 1), KnownRunner("box", ("mi300x",), OFFER, 0))
+
+    async def ask() -> tuple[list[str], State]:
+        store = await Store.open(f"sqlite:///{tmp_path / 'bot.sqlite3'}", CLOCK)
+        ears = Ears()
+        words = Vocabulary(**{**PUBLISHED.model_dump(), "runners": {"local", "box"}, "labels": {"old", "mi300x"}})
+        core = Core(store, Policy(runners=("local", "box")), CLOCK, lambda: words, runners=lambda: runners)
+        core.serve(cast(Platform, ears))
+        working = asyncio.create_task(core.run())
+        channel = Place(platform="web", channel="c")
+        try:
+            for number, text in enumerate(("which runners are there?", "pause the queue", "hello?"), 1):
+                said = Said(text=text)
+                await core.receive(
+                    Event(key=f"w:{number}", person=samples.ADA, place=channel, at=CLOCK.now(), what=said)
+                )
+                await until(partial(ears.heard, number))
+            asked = Said(text="quantize /models/x on mi300x")
+            place = Place(platform="web", channel="c2")
+            await core.receive(Event(key="w:4", person=samples.ADA, place=place, at=CLOCK.now(), what=asked))
+            begun = asyncio.Event()
+            core.on_move(lambda _: begun.set())
+            await asyncio.wait_for(begun.wait(), 10)
+            there = await store.read(lambda reader: reader.conversation(1))
+            assert there is not None
+            return ears.told, there.state
+        finally:
+            working.cancel()
+            await asyncio.gather(working, return_exceptions=True)
+            await store.close()
+
+    told, state = asyncio.run(ask())
+    assert told[0].startswith("local (old): 1 run waits and none computes, as it said last. box (mi300x): no runs wait")
+    assert told[1] == NO_ORDERS
+    assert told[2] == NO_MODEL
+    assert (state.request.runner, state.request.runner_reason) == ("box", "only box has the label mi300x")

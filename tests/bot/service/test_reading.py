@@ -11,7 +11,10 @@ from bot.conversation.request import Changes
 from bot.conversation.state import Stage, State
 from bot.conversation.words.vocabulary import PUBLISHED
 from bot.platforms.contract import Event, Said
-from bot.service.reading import command_of
+from bot.service.reading import NO_OFFER, NO_ORDERS, command_of
+from schemas.artifacts.report import Offer
+from schemas.runs import RunState
+from tests import samples as documents
 from tests.bot.conversation.samples import (
     ADA,
     MANIFEST,
@@ -25,6 +28,7 @@ from tests.bot.conversation.samples import (
     reviewing_command,
     reviewing_plan,
     reviewing_result,
+    run,
     running,
 )
 
@@ -91,3 +95,73 @@ def test_a_yes_is_to_what_was_seen() -> None:
     command = said("lgtm run it", reviewing_command(), MANIFEST.digest)
     assert isinstance(command, Approve)
     assert command.digest == MANIFEST.digest
+
+
+def failed_with(*offers: Offer) -> State:
+    """A run that failed, with what may help."""
+    report = documents.report().model_copy(update={"offers": list(offers)})
+    return failed(run=run(state=RunState.FAILED, report=report))
+
+
+FEWER = Offer(
+    label="Plan with 64 samples",
+    reason="Fewer samples need less memory.",
+    choices={"calibration": {"num_calib_data": 64}},
+)
+SHORTER = Offer(
+    label="Plan with 256 tokens",
+    reason="Shorter sequences need less memory.",
+    choices={"calibration": {"seq_len": 256}},
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "taken"),
+    [
+        ("take the first offer", FEWER),
+        ("use the suggestion", FEWER),
+        ("do as suggested", FEWER),
+        ("take offer 2", SHORTER),
+        ("can you take the second suggestion?", SHORTER),
+        ("try with fewer samples, as suggested", FEWER),
+        ("try with shorter sequences as suggested", SHORTER),
+    ],
+)
+def test_an_offer_that_is_taken_is_a_change(text: str, taken: Offer) -> None:
+    state = failed_with(FEWER, SHORTER)
+    command = said(text, state)
+    assert isinstance(command, Change)
+    assert command.changes == Changes(choices=taken.choices)
+    decision = decide(state, command, POLICY)
+    assert isinstance(decision, Proceed)
+    assert decision.state.kind == "planning"
+
+
+@pytest.mark.parametrize("text", ["take offer 3", "try with less memory as suggested", "try with magic as suggested"])
+def test_an_offer_that_is_not_there_is_named_no_other(text: str) -> None:
+    command = said(text, failed_with(FEWER, SHORTER))
+    assert isinstance(command, Remark)
+    assert command.hint == "These are offered: 1. Plan with 64 samples; 2. Plan with 256 tokens."
+
+
+def test_where_nothing_failed_nothing_is_offered() -> None:
+    for state in (reviewing_plan(), failed(), running(), ended()):
+        command = said("take the first offer", state)
+        assert isinstance(command, Remark)
+        assert command.hint == NO_OFFER
+
+
+@pytest.mark.parametrize("text", ["pause the queue", "drain runner b", "high priority", "no hurry"])
+def test_what_cannot_be_ordered_from_here_is_said(text: str) -> None:
+    for state in all_states().values():
+        command = said(text, state)
+        assert isinstance(command, Remark)
+        assert command.hint == NO_ORDERS
+        assert not isinstance(decide(state, command, POLICY), Proceed)
+
+
+def test_an_offer_that_no_plan_can_take_is_none() -> None:
+    strange = [Offer(label="Magic", reason="", choices={"magic": 1}), Offer(label="Nothing", reason="", choices={})]
+    command = said("take the first offer", failed_with(*strange, SHORTER))
+    assert isinstance(command, Change)
+    assert command.changes == Changes(choices=SHORTER.choices)

@@ -285,3 +285,29 @@ def test_the_token_is_never_shown() -> None:
             return repr(client) + repr(client.__dict__)
 
     assert TOKEN not in asyncio.run(whole())
+
+
+def test_that_it_is_away_is_remembered_until_it_answers(tmp_path: Path) -> None:
+    path = tmp_path / "runner.sock"
+
+    async def whole() -> list[str]:
+        told = []
+        async with client_of(f"unix://{path}", PATIENT) as client:
+            told.append(client.known_trouble.code if client.known_trouble else "")
+            with pytest.raises(RunnerAway):
+                await client.health()
+            told.append(client.known_trouble.code if client.known_trouble else "")
+            async with listening(telling(HEALTH), path):
+                await client.health()
+                told.append(client.known_trouble.code if client.known_trouble else "")
+            async with listening(telling(HEALTH.model_copy(update={"api_version": 99})), tmp_path / "other"):
+                path.unlink(missing_ok=True)
+                (tmp_path / "other").rename(path)
+                with pytest.raises(BotError):
+                    await client.health()
+                told.append(client.known_trouble.code if client.known_trouble else "")
+        return told
+
+    never, away, there, other = asyncio.run(whole())
+    assert (never, away, there) == ("", "runner_down", "")
+    assert other

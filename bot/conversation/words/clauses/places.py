@@ -14,8 +14,21 @@ _REVISION = PhraseBook("revision", "at revision", "rev", "commit", "at commit", 
 _REVISION_WORD = PhraseBook("revision", "revisions", "rev")
 _SAYS = frozenset({"is", "be", "in", "of", "at", "with", "as"})  # rather describe than set what stands before
 _RUNNER = PhraseBook("runner", "on runner", "the runner", "on the runner", "with runner", "via runner")
-_ON = PhraseBook("on", "on the", "via")
-_RUNNER_WORD = PhraseBook("runner")
+_ON = PhraseBook("on", "on the", "via", "on a", "on an", "on any", "on one of the", "on our", "on one of our")
+_RUNNER_WORD = PhraseBook("runner", "runners", "box", "machine", "node", "host")
+_ANY_RUNNER = PhraseBook(
+    *(f"{on}{any_} runner" for on in ("", "on ", "via ") for any_ in ("any", "any other", "whichever", "whatever")),
+    *(
+        "choose the runner yourself",
+        "choose a runner yourself",
+        "you choose the runner",
+        "pick a runner",
+        "pick any runner",
+    ),
+    *("on whichever runner is free", "whichever runner is free", "any runner that is free", "any free runner"),
+    *("on any runner that is free", "on any free runner", "runner = any", "runner : any", "runner any", "runner auto"),
+)
+_SERVES = frozenset({"serving", "inference", "deployment"})  # "for serving on mi300x": what will serve it, not a runner
 _OUTPUT = PhraseBook(
     *(
         f"{verb} the {what} {to}"
@@ -80,7 +93,11 @@ def takes_revision(cursor: Cursor) -> bool:
 
 
 def runner(cursor: Cursor, gathered: Gathered) -> bool:
-    """ "runner b", "on mi300" where that is one."""
+    """ "runner b", "on mi300" where that is one or a label of some; "any runner"."""
+    if cursor.takes(_ANY_RUNNER):
+        return gathered.own("runner", "")
+    if cursor.before in _SERVES:
+        return False
     if cursor.takes(_RUNNER):
         told = cursor.told
         cursor.equals()

@@ -112,3 +112,11 @@ def test_names_that_differ_only_in_spelling_are_typed_exactly() -> None:
     assert understand("on gpu_1", PLAN, names).flat == {"runner": "gpu_1"}
     assert understand("on GPU-1", PLAN, names).flat == {}
     assert understand("on box", PLAN, names).flat == {"runner": "Box"}
+
+
+def test_labels_that_can_be_said_are_told_by_runners() -> None:
+    told = ["mi300x", "H100", "two words", "", "-x", "a" * 65, "\u202e", *(f"l{number}" for number in range(99))]
+    found = vocabulary_of({"a": capabilities().model_copy(update={"labels": told}), "b": capabilities()}).labels
+    assert {"mi300x", "H100"} <= found
+    assert all(label.isascii() and " " not in label and 0 < len(label) <= 64 for label in found)
+    assert len(found) == 50
