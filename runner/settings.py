@@ -324,6 +324,5 @@ def _absolute(settings: RunnerSettings) -> RunnerSettings:
         "datasets": settings.datasets.model_copy(
             update={"mirror": full(settings.datasets.mirror) if settings.datasets.mirror else None}
         ),
-        "gpus": settings.gpus.model_copy(update={"lease_dir": full(settings.gpus.lease_dir)}),
     }
     return settings.model_copy(update=updates)
