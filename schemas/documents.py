@@ -27,7 +27,10 @@ from schemas.api import (
     ManifestRequest,
     PlanAnswer,
     PlanRequest,
+    PriorityRequest,
     Problem,
+    Queue,
+    QueueRequest,
     RunList,
     RunSubmission,
 )
@@ -76,6 +79,9 @@ _API: tuple[type[BaseModel], ...] = (
     ManifestAnswer,
     RunSubmission,
     CancelRequest,
+    PriorityRequest,
+    Queue,
+    QueueRequest,
     RunList,
     Problem,
 )

@@ -35,6 +35,7 @@ class Begun(ProcessName):
 
     wall: datetime
     monotonic: float
+    host: str = Field("", description="The host's name, where a supervisor told it: a boot id is of one host.")
 
 
 class Child(ProcessName):
@@ -141,6 +142,8 @@ class Lost:
     """None when begun.json cannot be read."""
     child: Child | None
     """None when the command was never executed, or when child.json cannot be read."""
+    rebooted: bool = False
+    """Whether this host was restarted since it began, which explains the loss."""
 
 
 @dataclass(frozen=True)
@@ -190,7 +193,7 @@ class SupervisedFolder(Protocol):
 
     @property
     def supervisor(self) -> Path:
-        """The supervisor's script, to be started as `python -I -S SCRIPT FOLDER`."""
+        """The supervisor's program, a script or a folder, to be started as `python -I -S PROGRAM FOLDER`."""
 
     def has_begun(self) -> bool:
         """Whether a supervisor took this run, now or at any time before. Also where that cannot be found out."""
@@ -200,6 +203,9 @@ class SupervisedFolder(Protocol):
 
     def observe(self) -> Observed:
         """What became of the run."""
+
+    def supervisor_pid(self) -> int | None:
+        """The process of its supervisor, if it lives on this host and can be told."""
 
     def ask_cancel(self, by: str, reason: str, at: str) -> str:
         """Ask for the end of this run, by cancel.json and by a signal to its supervisor. `at` is ISO 8601.
@@ -233,6 +239,9 @@ class Engine(Protocol):
 
     async def state(self, folder: SupervisedFolder) -> Observed:
         """What became of the run."""
+
+    async def rest(self, folder: SupervisedFolder, seconds: float) -> None:
+        """Wait so long, or until the supervisor of this run has ended where that can be heard."""
 
     async def cancel(self, folder: SupervisedFolder, by: str, reason: str) -> Observed:
         """Ask for the end of a run that has not ended; what the folder says then. Raises Broken."""

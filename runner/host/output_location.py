@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -13,6 +12,9 @@ from runner.errors import Conflict, OutsideRoots, Refused
 from runner.host.paths import checked_name, listed, nearest_existing, resolved, root_of, why_unreachable
 from runner.settings import RunnerSettings
 from schemas.artifacts.workspace import OutputState
+
+SET_APART = ".partial-"
+"""How names begin, or go on, of what a run that did not succeed left. Within an output folder it counts for nothing."""
 
 _PROPOSALS = 1000
 
@@ -176,14 +178,17 @@ def _same(one: Path, other: Path) -> bool:
 
 
 def _holds_anything(folder: Path) -> bool:
-    def entries() -> Iterator[str]:
-        with os.scandir(folder) as found:
-            yield from (entry.name for entry in found)
-
+    """Whether a run would find anything there but what was set apart of runs before it."""
     try:
-        return next(entries(), None) is not None
+        with os.scandir(folder) as found:
+            return not all(is_set_apart(entry) for entry in found)
     except OSError:
         return True  # what may not be looked into may hold something
+
+
+def is_set_apart(entry: os.DirEntry[str]) -> bool:
+    """Whether this is the folder, within an output folder, of what a run that did not succeed left."""
+    return entry.name.startswith(SET_APART) and entry.is_dir(follow_symlinks=False)
 
 
 def _free(place: Path) -> int | None:

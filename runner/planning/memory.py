@@ -73,7 +73,7 @@ def flow(plan: QuantPlan) -> Literal["standard", "file2file"]:
 
 def uses_several(plan: QuantPlan) -> bool:
     """Whether the loader spreads the model over the GPUs of a run, and over main memory where those have no room."""
-    return bool(plan.multi_gpu or plan.multi_device)
+    return bool(plan.multi_gpu or plan.multi_device or plan.entry_point == "quark_cli")
 
 
 def loaded_bytes(plan: QuantPlan, analysis: ModelAnalysis) -> int:

@@ -248,7 +248,7 @@ def check_files(options: argparse.Namespace) -> None:
         read_json(Path(file), f"The configuration of {name}")
     try:
         output.mkdir(parents=True, exist_ok=True)
-        if any(output.iterdir()):
+        if written(output):
             raise BadInput(f"The output folder {output} is not empty: choose a new one.")
         tempfile.TemporaryFile(dir=output).close()
     except OSError as problem:
@@ -550,13 +550,18 @@ def export(model: Any, tokenizer: Any, options: argparse.Namespace, events: Even
     tokenizer.save_pretrained(str(output))
     with torch.no_grad():
         export_safetensors(model, str(output), weight_format="real_quantized")
-    for path in output.iterdir():
+    for path in written(output):
         with path.open("rb") as file:
             os.fsync(file.fileno())  # some file systems say only here that the disk is full
     if problem := incomplete(output):
         raise RuntimeError(f"The export is not complete: {problem}")
     load_tokenizer(options, output)  # the engine copies its files at best effort: a full disk would cut them off
-    events.write("output", dir=str(output.resolve()), bytes=sum(path.stat().st_size for path in output.iterdir()))
+    events.write("output", dir=str(output.resolve()), bytes=sum(path.stat().st_size for path in written(output)))
+
+
+def written(output: Path) -> list[Path]:
+    """What is in the output folder, without what earlier tries left there and their runner set apart."""
+    return [path for path in output.iterdir() if not path.name.startswith(".partial-")]
 
 
 if __name__ == "__main__":

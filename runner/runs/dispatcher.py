@@ -1,233 +1,161 @@
-"""Takes runs from the queue, one at a time on this host, and brings each to its end.
-
-Whatever a run's folder says decides the next step, so that a daemon which starts again goes on where the last one fell.
-"""
+"""Takes runs from the queue in their order, gives each its place on this host, and lets its course begin."""
 
 from __future__ import annotations
 
 import asyncio
-import logging
-from dataclasses import dataclass
-from datetime import datetime
-from typing import Protocol
+from dataclasses import dataclass, field
 
-from runner.clock import Clock
-from runner.engines.engine import (
-    Begun,
-    CancelledBeforeStart,
-    Engine,
-    Exit,
-    Exited,
-    Lost,
-    NotBegun,
-    Running,
-    Unreadable,
-)
+from runner.engines.engine import CancelledBeforeStart, Engine
 from runner.errors import RunnerError
-from runner.runs.folder import BEGUN
-from runner.runs.following import LogFollower
-from runner.runs.outcome import Outcome
-from runner.runs.submission import Submission, read_submission
-from runner.runs.table import Entry, RunTable, cancelled_by, read_cancel
-from schemas.artifacts.manifest import RunManifest
-from schemas.artifacts.report import ValidationReport
+from runner.host.gpus.identity import name_of
+from runner.runs.course import Course, Held
+from runner.runs.entry import Entry
+from runner.runs.gpus import GpuPool, Lease, Shortage
+from runner.runs.placement import PLACEMENT_FILE, Placement, read_placement
+from runner.runs.table import RunTable
 from schemas.runs import RunState
 
-log = logging.getLogger(__name__)
-
-_LOOK_SECONDS = 0.3
-_TRY_AGAIN_SECONDS = 5.0
-
-
-class Launcher(Protocol):
-    """Prepares a run and gives its environment; checks first that all is still as it was approved."""
-
-    async def prepare(self, entry: Entry, submission: Submission) -> dict[str, str]:
-        """Write launch.json and make the working directory. Raises RunnerError where the run must not start."""
-        ...
-
-
-class Judge(Protocol):
-    """Looks at what a run left."""
-
-    async def report(self, entry: Entry, submission: Submission, end: Exit, log: LogFollower) -> ValidationReport:
-        """The report on a run whose command ended. It reads, and may be asked again after a restart."""
-        ...
+_TRY_AGAIN_SECONDS = 2.0
+"""Between two looks whether something is free: other daemons and foreign processes do not tell when they let go."""
+_BEHIND = "It waits behind the runs that came before it."
 
 
 @dataclass
 class Dispatcher:
-    """The queue's only consumer."""
+    """The queue's only consumer. Runs on GPUs and runs on the CPU stand in lanes: neither holds up the other."""
 
     table: RunTable
     engine: Engine
-    launcher: Launcher
-    judge: Judge
-    clock: Clock
-    orphan_grace_seconds: float = 3.0
+    pool: GpuPool
+    course: Course
+    cpu_runs: int
+    at_once: int
+    """Runs that another scheduler may have at the same time."""
+    _active: dict[str, asyncio.Task[None]] = field(default_factory=dict, init=False)
 
     async def run(self) -> None:
         """Work until cancelled. Runs go on without it."""
         async with asyncio.TaskGroup() as tasks:
-            active = {entry.run.id: tasks.create_task(self._bring_to_end(entry)) for entry in self._begun()}
+            for entry in self.table.unfinished():
+                if entry.damaged or entry.folder.has_begun():
+                    self._begin(tasks, entry, Held(None, read_placement(entry.folder)))
             while True:
                 self.table.work_waits.clear()
-                active = {run: task for run, task in active.items() if not task.done()}
-                self._settle_cancelled(active)
-                waiting = (entry for entry in self.table.unfinished() if entry.run.id not in active)
-                queued = [entry for entry in waiting if not entry.damaged and entry.run.state is not RunState.UNKNOWN]
-                # A run of which nothing can be read has no task for long: it does not hold up the queue for ever.
-                if queued and not active:
-                    first = queued.pop(0)
-                    active[first.run.id] = tasks.create_task(self._bring_to_end(first))
+                self._active = {run: task for run, task in self._active.items() if not task.done()}
+                self._settle_cancelled()
+                for entry in self.table.unfinished():
+                    # Nobody is at work on it, and it stands in no queue: somebody closed one that was unknown, say.
+                    if self._is_left(entry):
+                        self._begin(tasks, entry, Held(None, read_placement(entry.folder)))
+                await self._place_waiting(tasks)
                 waits = tasks.create_task(self.table.work_waits.wait())
-                patience = _TRY_AGAIN_SECONDS if queued else None
-                await asyncio.wait([waits, *active.values()], return_when=asyncio.FIRST_COMPLETED, timeout=patience)
+                patience = _TRY_AGAIN_SECONDS if self.table.waiting() else None
+                await asyncio.wait(
+                    [waits, *self._active.values()], return_when=asyncio.FIRST_COMPLETED, timeout=patience
+                )
                 waits.cancel()
 
-    def _begun(self) -> list[Entry]:
-        return [entry for entry in self.table.unfinished() if entry.damaged or entry.folder.has_begun()]
+    def _is_left(self, entry: Entry) -> bool:
+        unread = entry.damaged or entry.run.state is RunState.UNKNOWN
+        return not unread and not entry.waits and entry.run.id not in self._active
 
-    def _settle_cancelled(self, active: dict[str, asyncio.Task[None]]) -> None:
+    def _begin(self, tasks: asyncio.TaskGroup, entry: Entry, held: Held) -> None:
+        self._active[entry.run.id] = tasks.create_task(self.course.bring_to_end(entry, held))
+
+    def _settle_cancelled(self) -> None:
         """A run that waits is cancelled at once, whatever else this host is busy with."""
         for entry in self.table.unfinished():
-            if entry.run.id in active or entry.damaged:
+            if entry.run.id in self._active or entry.damaged:
                 continue
             observed = entry.folder.observe()
             if isinstance(observed, CancelledBeforeStart):
                 try:
-                    self.table.end(entry, self._cancelled(observed))
+                    self.table.end(entry, self.course.cancelled(observed))
                 except Exception as error:  # one run that cannot be brought on must not stop the others
-                    self._say_stuck(entry, error)
+                    self.course.say_stuck(entry, error)
 
-    async def _bring_to_end(self, entry: Entry) -> None:
-        while not entry.ended:
-            try:
-                if not await self._step(entry):
-                    return
-            except Exception as error:  # not the run's fault: the disk is full, say. Nothing is decided; try again.
-                self._say_stuck(entry, error)
-                await asyncio.sleep(_TRY_AGAIN_SECONDS)
+    async def _place_waiting(self, tasks: asyncio.TaskGroup) -> None:
+        """Start what can start, in the order of the queue; say of every other why it waits."""
+        full: set[str] = set()
+        for entry in self.table.waiting():
+            lane = "gpu" if entry.gpus else "cpu"
+            if self.table.queue.standing.mode == "paused":
+                self.table.wait(entry, "paused", f"It waits: {self.table.queue.standing.sentence}")
+            elif lane in full:
+                self.table.wait(entry, "behind", _BEHIND)
+            else:
+                held = await self._place(entry)
+                if held is None:
+                    full.add(lane)
+                elif entry.waits and not entry.folder.cancel_asked():
+                    self._begin(tasks, entry, held)
+                else:
+                    held.close()
 
-    def _say_stuck(self, entry: Entry, error: Exception) -> None:
-        expected = isinstance(error, RunnerError | OSError)
-        log.error("Run %s cannot be brought on: %s", entry.run.id, error, exc_info=None if expected else error)
-        self.table.note(entry, f"It waits, since this failed and is tried again: {error}")
+    async def _place(self, entry: Entry) -> Held | None:
+        """Where this run may compute now; None where it has to wait, which it is told then."""
+        if not self.engine.places_here:
+            return self._room_elsewhere(entry)
+        if not entry.gpus and self._at_work(gpus=False) >= self.cpu_runs:
+            what = "1 run" if self.cpu_runs == 1 else f"{self.cpu_runs} runs"
+            self.table.wait(entry, "cpu_busy", f"It waits for the CPU: {what} may compute on it at the same time.")
+            return None
+        try:
+            if not await self._is_unplaced(entry):
+                return None
+            here = self.table.gpus_here = await self.pool.count()
+            got = await self.pool.take(min(entry.gpus, max(here, 1)))
+        except RunnerError as error:
+            if error.code == "too_few_gpus":
+                self.course.not_started(entry, error)
+                return Held(None, Placement())
+            why = f"It waits, since GPUs cannot be shared out: {error.message} {error.hint}"
+            self.table.wait(entry, error.code, why.strip())
+            return None
+        except Exception as error:  # one run that cannot be placed must not stop the others
+            self.course.say_stuck(entry, error)
+            return None
+        if isinstance(got, Shortage):
+            self.table.wait(entry, "no_free_gpu", got.sentence)
+            return None
+        return self._placed(entry, got)
 
-    async def _step(self, entry: Entry) -> bool:
-        """Do what the folder says is next; False when nothing can be done for this run any more."""
-        observed = await self.engine.state(entry.folder)
-        if entry.damaged and not isinstance(observed, Running):
-            if entry.run.state is not RunState.UNKNOWN:
-                self.table.change(entry, RunState.UNKNOWN, "unreadable", "It is over, and its folder is damaged.")
+    def _placed(self, entry: Entry, lease: Lease) -> Held | None:
+        placement = Placement(gpus=[name_of(gpu) for gpu in lease.gpus], mask=lease.mask)
+        try:
+            entry.folder.write(PLACEMENT_FILE, placement.model_dump_json(indent=1).encode() + b"\n")
+        except RunnerError as error:
+            lease.close()
+            self.course.say_stuck(entry, error)
+            return None
+        return Held(lease, placement)
+
+    def _room_elsewhere(self, entry: Entry) -> Held | None:
+        if len(self._active) < self.at_once:
+            return Held(None, Placement())
+        self.table.wait(entry, "slurm_full", f"It waits: {self.at_once} runs of this runner lie with Slurm already.")
+        return None
+
+    async def _is_unplaced(self, entry: Entry) -> bool:
+        """Whether no supervisor that an earlier daemon started for this run may still begin.
+
+        Such a one has the locks of the run's GPUs and would compute on those, whatever is written down anew. Where
+        nobody has them it is gone.
+        """
+        names = read_placement(entry.folder).gpus
+        ours = {name for run in self._active for name in self.table.entry(run).run.gpus}
+        if not names or not ours.isdisjoint(names):
+            return True
+        try:
+            got = await self.pool.take_again(names)
+        except RunnerError:
+            return True  # one of them is not there any more
+        if isinstance(got, Shortage):
+            self.table.wait(entry, "placed_before", f"It was being started when the daemon ended. {got.sentence}")
             return False
-        match observed:
-            case NotBegun():
-                await self._start(entry)
-            case CancelledBeforeStart():
-                self.table.end(entry, self._cancelled(observed))
-            case Running():
-                await self._follow(entry)
-            case Exited():
-                await self._conclude(entry, observed.exit)
-            case Lost():
-                await self._give_up(entry, observed)
-            case Unreadable():
-                return self._unreadable(entry, observed)
+        got.close()
+        entry.folder.remove(PLACEMENT_FILE)
         return True
 
-    def _unreadable(self, entry: Entry, observed: Unreadable) -> bool:
-        """Nobody knows what became of it. It stays unknown until a person closes it by cancelling it."""
-        reason = f"What became of it cannot be read: {observed.why}"
-        if entry.folder.cancel_asked():
-            self.table.end(entry, Outcome(state=RunState.LOST, code="unreadable", reason=reason, at=self.clock.now()))
-        elif entry.run.state is not RunState.UNKNOWN:
-            self.table.change(entry, RunState.UNKNOWN, "unreadable", reason)
-        return False
-
-    async def _start(self, entry: Entry) -> None:
-        self.table.change(entry, RunState.STARTING)
-        try:
-            submission = await asyncio.to_thread(read_submission, entry.folder)
-            environment = await self.launcher.prepare(entry, submission)
-            await self.engine.submit(entry.folder, environment)
-        except RunnerError as error:
-            if error.code == "not_begun" or entry.folder.has_begun():
-                raise  # it may run: what became of it is read from the folder
-            if entry.folder.cancel_asked():
-                return  # it was cancelled while it was being started
-            reason = f"It was not started: {error.message} {error.hint}".strip()
-            self.table.end(entry, Outcome(state=RunState.FAILED, code=error.code, reason=reason, at=self.clock.now()))
-
-    async def _follow(self, entry: Entry) -> None:
-        follower = LogFollower(entry.folder.log_path)
-        while isinstance(observed := await self.engine.state(entry.folder), Running):
-            if observed.cancelling or entry.run.state is RunState.CANCELLING:
-                if entry.run.state is not RunState.CANCELLING:
-                    self.table.change(entry, RunState.CANCELLING, "cancel", "It was cancelled.")
-            elif entry.run.state is not RunState.RUNNING:
-                self.table.change(entry, RunState.RUNNING, started_at=entry.run.started_at or self._began(entry))
-            progress = await asyncio.to_thread(follower.read_on)
-            if progress is not None and progress != entry.run.progress:
-                self.table.progress(entry, progress)
-            await asyncio.sleep(_LOOK_SECONDS)
-
-    async def _conclude(self, entry: Entry, end: Exit) -> None:
-        follower = LogFollower(entry.folder.log_path)
-        progress = await asyncio.to_thread(follower.read_to_end, end.exit_code == 0)
-        manifest: RunManifest | None = None
-        started = end.started_at or entry.run.started_at
-        if not end.cancelled and not entry.folder.cancel_asked():
-            self.table.change(entry, RunState.VERIFYING, started_at=started, exit_code=end.exit_code, progress=progress)
-            submission = await asyncio.to_thread(read_submission, entry.folder)
-            manifest = submission.run_manifest
-            report = await self.judge.report(entry, submission, end, follower)
-            state = RunState.FAILED if report.status == "failed" else RunState.SUCCEEDED
-            code = "" if state is RunState.SUCCEEDED else _failure_code(end)
-            outcome = Outcome(state=state, code=code, reason=report.summary, at=self.clock.now(), report=report)
-        if end.cancelled or entry.folder.cancel_asked():  # somebody may have cancelled while it was verified
-            outcome = self._cancelled_while_running(entry, end)
-        complete = outcome.model_copy(
-            update={"started_at": started, "exit_code": end.exit_code, "progress": follower.progress}
-        )
-        self.table.end(entry, complete, manifest)
-
-    async def _give_up(self, entry: Entry, lost: Lost) -> None:
-        """The supervisor is gone without telling: what became of the command is not known. It is never run again."""
-        orphans = await asyncio.to_thread(entry.folder.end_orphans, self.orphan_grace_seconds)
-        left = f" {orphans.ended} of its processes still ran and were ended." if orphans.ended else ""
-        reason = f"Its supervisor was killed or the host went down, so its outcome is not known.{left} {orphans.doubt}"
-        began = lost.begun.wall if lost.begun else None
-        outcome = Outcome(
-            state=RunState.LOST, code="lost", reason=reason.strip(), at=self.clock.now(), started_at=began
-        )
-        self.table.end(entry, outcome)
-
-    def _cancelled(self, observed: CancelledBeforeStart) -> Outcome:
-        who = observed.cancel.by if observed.cancel else "A signal"
-        return Outcome(
-            state=RunState.CANCELLED,
-            code="cancelled",
-            reason=f"{who} cancelled it before it began.",
-            at=self.clock.now(),
-        )
-
-    def _cancelled_while_running(self, entry: Entry, end: Exit) -> Outcome:
-        cancel = read_cancel(entry.folder)
-        told = entry.run.reason if entry.run.code == "cancel" else f"It was ended by {end.ended_by}."
-        what = cancelled_by(cancel) if cancel else told
-        reason = f"{what} What it wrote until then may lie in {entry.run.output_dir}."
-        return Outcome(state=RunState.CANCELLED, code="cancelled", reason=reason, at=self.clock.now())
-
-    def _began(self, entry: Entry) -> datetime:
-        try:
-            begun = entry.folder.read_as(BEGUN, Begun)
-        except RunnerError:
-            begun = None  # it runs all the same
-        return begun.wall if begun else self.clock.now()
-
-
-def _failure_code(end: Exit) -> str:
-    if end.could_not_start:
-        return "could_not_start"
-    return "verification_failed" if end.exit_code == 0 else "exit_code"
+    def _at_work(self, *, gpus: bool) -> int:
+        return sum(bool(self.table.entry(run).gpus) is gpus for run in self._active)

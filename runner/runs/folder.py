@@ -37,7 +37,7 @@ from runner.engines.engine import (
 from runner.errors import BadRequest, Broken, Conflict, NotHere, Refused
 from runner.intake.reading import opened, read_fully
 from runner.runs import supervisor
-from runner.runs.processes import Process, end_tree, find_named, find_supervisor, mark_of, wake_and_signal
+from runner.runs.processes import Process, another_boot, end_tree, find_named, find_supervisor, mark_of, wake_and_signal
 from runner.runs.supervisor import RECORDS, sync_folder, write_durably
 
 __all__ = ["Launch", "RunFolder", "lock_is_held", "new_mark", "observe", "write_durably"]
@@ -63,6 +63,15 @@ class Launch(BaseModel):
     time_limit_seconds: float | None = Field(None, gt=0)
     log_limit_bytes: int | None = Field(
         None, ge=65536, description="Disk space of the log; above it the middle is cut out and reads as NUL bytes."
+    )
+    watched: list[str] = Field(
+        [], description="Folders on whose disks the reserve must stay free, beside the run's own. They need not exist."
+    )
+    disk_reserve_bytes: int = Field(0, ge=0, description="Free space that the run must leave there; 0: no reserve.")
+    memory_limit_bytes: int | None = Field(None, ge=1, description="Main memory of all its processes together.")
+    mask_variable: str = Field(
+        "",
+        description="The one variable that shows it its GPUs, where a scheduler set several; empty: none is touched.",
     )
 
     def as_bytes(self) -> bytes:
@@ -113,8 +122,8 @@ class RunFolder:
 
     @property
     def supervisor(self) -> Path:
-        """The supervisor's script."""
-        return Path(supervisor.__file__)
+        """The supervisor's program, a folder that Python executes."""
+        return Path(supervisor.__file__).parent
 
     @classmethod
     def create(cls, root: Path, run_id: str, documents: Mapping[str, bytes]) -> RunFolder:
@@ -246,7 +255,8 @@ class RunFolder:
             return self._running()
         told = told or self.read_as(EXIT, Exit)  # it may have ended between the two looks
         if told is None:
-            return Lost(self._if_readable(BEGUN, Begun), self._if_readable(CHILD, Child))
+            begun = self._if_readable(BEGUN, Begun)
+            return Lost(begun, self._if_readable(CHILD, Child), rebooted=begun is not None and another_boot(begun))
         if told.cancelled and told.exit_code is None and told.could_not_start is None:
             return CancelledBeforeStart(self._if_readable(CANCEL, Cancel))
         return Exited(told)
@@ -262,6 +272,25 @@ class RunFolder:
         if child is not None and child.supervisor is not None:
             return find_named(child.supervisor)
         return find_supervisor(self.path) if self.has_records() else None
+
+    def supervisor_pid(self) -> int | None:
+        """The process of this run's supervisor, if it lives on this host and can be told."""
+        try:
+            process = self.living_supervisor()
+        except (OSError, Broken):
+            return None
+        return process.pid if process is not None else None
+
+    def remove(self, name: str) -> None:
+        """Remove a document of the daemon. Raises Broken."""
+        try:
+            (self.path / name).unlink(missing_ok=True)
+            sync_folder(self.path)
+        except OSError as error:
+            hint = "Look at the disk."
+            raise Broken(
+                "document_not_removed", f"{name} of run {self.run_id} cannot be removed: {error}.", hint
+            ) from error
 
     def cancel_asked(self) -> bool:
         """Whether somebody asked for the end of this run."""

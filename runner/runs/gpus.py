@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from runner.host.gpus.shortage import Shortage
+from runner.planning.memory import uses_several
 from schemas.api import GpuStanding
 from schemas.artifacts.environment import Gpu
 from schemas.artifacts.plan import QuantPlan
@@ -39,6 +40,9 @@ class GpuPool(Protocol):
     async def still_held(self, names: Sequence[str]) -> str:
         """Why these GPUs are not free again: memory in use, or a process of the run; empty when they are."""
 
+    async def count(self) -> int:
+        """How many GPUs runs may use, be they free or not."""
+
     async def standings(self) -> list[GpuStanding]:
         """Every GPU as it stands, without `run`."""
 
@@ -47,5 +51,4 @@ def gpus_needed(plan: QuantPlan, per_run: int) -> int:
     """How many GPUs a run of this plan gets: none on the CPU, one, or `per_run` where the loader uses several."""
     if plan.device == "cpu":
         return 0
-    several = plan.multi_gpu is not None or plan.multi_device or plan.entry_point == "quark_cli"
-    return per_run if several else 1
+    return per_run if uses_several(plan) else 1

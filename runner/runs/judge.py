@@ -9,17 +9,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import runner
-from runner.engines.engine import Engine, Exit
+from runner.engines.engine import Engine, Exit, Needs
 from runner.errors import RunnerError
 from runner.host.child import with_programs_of
 from runner.planning import HostView
+from runner.runs.entry import Entry
 from runner.runs.evidence import Evidence, ReloadOutcome
 from runner.runs.following import LogFollower
+from runner.runs.gpus import Lease
 from runner.runs.permissions import set_modes
+from runner.runs.placement import read_placement
 from runner.runs.reload import reload_model
 from runner.runs.submission import Submission
-from runner.runs.surroundings import gpu_mask, run_environment
-from runner.runs.table import Entry
+from runner.runs.surroundings import run_environment
 from runner.runs.verification import verify
 from runner.settings import RunnerSettings
 from schemas.artifacts.environment import Hardware
@@ -42,13 +44,15 @@ class RunJudge:
     host: Callable[[], Awaitable[HostView]] | None = None
     """What plans are made for here; without it, what the failed run's own plan says of the host has to do."""
 
-    async def report(self, entry: Entry, submission: Submission, end: Exit, log: LogFollower) -> ValidationReport:
+    async def report(
+        self, entry: Entry, submission: Submission, end: Exit, log: LogFollower, lease: Lease | None
+    ) -> ValidationReport:
         """The report on a run whose command ended."""
         manifest = submission.run_manifest
         output = Path(manifest.outputs.output_dir)
         # Also what a failed run left: somebody has to be able to look at it and to remove it.
         modes = await asyncio.to_thread(self._set_modes, output)
-        reload = await self._reload(entry, submission) if end.exit_code == 0 else None
+        reload = await self._reload(entry, submission, lease) if end.exit_code == 0 else None
         evidence = Evidence(
             exit_code=end.exit_code,
             could_not_start=end.could_not_start,
@@ -96,17 +100,23 @@ class RunJudge:
             gpu_arch=(await self.hardware()).gpu_arch if on_gpu else None,
         )
 
-    async def _reload(self, entry: Entry, submission: Submission) -> ReloadOutcome:
+    async def _reload(self, entry: Entry, submission: Submission, lease: Lease | None) -> ReloadOutcome:
         manifest = submission.run_manifest
         plan = manifest.inputs.quant_plan
         argv = [manifest.argv[0], str(_RELOAD_SCRIPT)]
         argv += ["--model_dir", manifest.outputs.output_dir, "--device", plan.device]
-        mask = gpu_mask(self.settings.gpus, (await self.hardware()).accelerator)
+        mask = read_placement(entry.folder).mask
         environment = run_environment(os.environ, manifest.environment, [], mask)
         environment = with_programs_of(manifest.argv[0], environment)
         limit = self.settings.limits.check_seconds
         return await reload_model(
-            self.engine, entry.folder, argv, environment, limit, lambda: entry.run.state is RunState.CANCELLING
+            self.engine,
+            entry.folder,
+            argv,
+            environment,
+            Needs(entry.gpus, limit, f"check of {manifest.outputs.output_dir}"),
+            lambda: entry.run.state is RunState.CANCELLING,
+            lease.descriptors if lease else (),
         )
 
 

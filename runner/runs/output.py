@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from runner.errors import Refused, RunnerError
+from runner.host.output_location import is_set_apart
 from runner.intake.headers import Tensor, read_headers
 from runner.intake.listing import Listing
 from runner.intake.reading import read_object
@@ -123,7 +124,9 @@ def entries(folder: Path) -> Iterator[Entry]:
     while waiting:
         path, prefix = waiting.pop()
         with os.scandir(path) as inside:
-            below = sorted(inside, key=lambda entry: entry.name)
+            # What runs before left there is set apart, and no part of this one's result.
+            own = inside if prefix else (entry for entry in inside if not is_set_apart(entry))
+            below = sorted(own, key=lambda entry: entry.name)
         for entry in below:
             seen += 1
             if seen > MOST_ENTRIES:

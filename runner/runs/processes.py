@@ -9,7 +9,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
-from runner.engines.engine import ProcessName
+from runner.engines.engine import Begun, ProcessName
 from runner.runs.supervisor import (
     MARK,
     Process,
@@ -26,6 +26,7 @@ __all__ = [
     "MARK",
     "Ended",
     "Process",
+    "another_boot",
     "boot_id",
     "end_tree",
     "find_marked",
@@ -53,6 +54,11 @@ def find_named(name: ProcessName) -> Process | None:
     """The living process of that name; None when it is gone, or of another boot, or its pid is another's now."""
     process = read_process(name.pid) if name.boot_id == boot_id() else None
     return process if process is not None and process.alive and process.start_ticks == name.start_ticks else None
+
+
+def another_boot(begun: Begun) -> bool:
+    """Whether this host was restarted since that supervisor began here. False where it began on another host."""
+    return begun.host == os.uname().nodename and begun.boot_id != boot_id()
 
 
 def find_marked(mark: str) -> list[Process]:

@@ -9,9 +9,9 @@ import asyncio
 import json
 import math
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
-from runner.engines.engine import Engine, Exited, Lost, NotBegun, Running, Unreadable
+from runner.engines.engine import Engine, Exited, Lost, Needs, NotBegun, Pending, Running, Unreadable
 from runner.errors import NotHere, Refused, RunnerError
 from runner.intake.reading import opened, read_fully
 from runner.runs.evidence import ReloadOutcome
@@ -28,25 +28,27 @@ async def reload_model(
     run: RunFolder,
     argv: list[str],
     environment: Mapping[str, str],
-    time_limit_seconds: float,
+    needs: Needs,
     unwanted: Callable[[], bool],
+    keep_open: Sequence[int] = (),
 ) -> ReloadOutcome:
-    """Run the check to its end, going on with one that an earlier daemon started. `unwanted` says to stop it."""
-    launch = Launch(
-        argv=argv, cwd=str(run.path / "work"), mark=new_mark(run.run_id), time_limit_seconds=time_limit_seconds
-    )
+    """Run the check to its end, going on with one that an earlier daemon started.
+
+    `unwanted` says to stop it; `keep_open` are the locks of its GPUs.
+    """
+    launch = Launch(argv=argv, cwd=str(run.path / "work"), mark=new_mark(run.run_id), time_limit_seconds=needs.seconds)
     while True:
         folder = await asyncio.to_thread(RunFolder.create, run.path, CHECK_FOLDER, {LAUNCH: launch.as_bytes()})
         match await engine.state(folder):
             case Exited(end):
                 return await asyncio.to_thread(_read_outcome, folder, end.timed_out)
-            case Running():
+            case Running() | Pending():
                 if unwanted():
                     await engine.cancel(folder, "the runner", "its run was cancelled")
-                await asyncio.sleep(_LOOK_SECONDS)
+                await engine.rest(folder, _LOOK_SECONDS)
             case NotBegun():
                 try:
-                    await engine.submit(folder, environment)
+                    await engine.submit(folder, environment, needs=needs, keep_open=keep_open)
                 except RunnerError as error:
                     return ReloadOutcome(None, f"The check could not be started: {error.message}")
             case Lost():

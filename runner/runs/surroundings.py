@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from runner.settings import GpuSettings
-from schemas.artifacts.environment import Accelerator
-
 # What a program needs of its host. Everything else stays behind: the daemon's variables hold secrets, and a variable
 # that nobody approved could change what the approved command does.
 _PASSED_ON = (
@@ -32,18 +29,3 @@ def run_environment(
     basics = {name: daemon[name] for name in _PASSED_ON if name in daemon}
     named = {name: daemon[name] for name in secrets if name in daemon}
     return {**basics, **named, **fixed, **mask}
-
-
-def gpu_mask(settings: GpuSettings, accelerator: Accelerator) -> dict[str, str]:
-    """Exactly one visibility variable, where the settings name GPUs.
-
-    On ROCm it is HIP_VISIBLE_DEVICES, as the published workflow says; two masks at once can leave no device.
-    """
-    if not settings.visible:
-        return {}
-    chosen = ",".join(settings.visible[: settings.per_run])
-    if accelerator == "amd-rocm":
-        return {"HIP_VISIBLE_DEVICES": chosen}
-    if accelerator == "nvidia-cuda":
-        return {"CUDA_VISIBLE_DEVICES": chosen, "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
-    return {}

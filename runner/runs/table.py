@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections import Counter
 from dataclasses import dataclass
+from datetime import datetime
 from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol
@@ -14,17 +15,32 @@ from runner.clock import Clock
 from runner.engines.engine import Cancel, Engine, Exited, Running
 from runner.errors import BadRequest, Broken, Conflict, NotHere
 from runner.runs.documents import read_run_file
+from runner.runs.entry import Entry, cancelled_by, read_cancel, usual_seconds
 from runner.runs.finished import FinishedRuns, past_run
-from runner.runs.folder import CANCEL, RunFolder
+from runner.runs.folder import RunFolder
+from runner.runs.gpus import gpus_needed
 from runner.runs.journal import EventStream, Journal
 from runner.runs.logs import LogPiece, read_log
 from runner.runs.outcome import OUTCOME_FILE, Outcome
+from runner.runs.placement import read_placement
+from runner.runs.queue import (
+    PRIORITY_FILE,
+    QUEUE_FILE,
+    Queue,
+    QueueStanding,
+    Ranked,
+    expected_starts,
+    in_order,
+    read_priority,
+)
 from runner.runs.redaction import Redactor
 from runner.runs.submission import SUBMISSION_FILE, Submission, read_submission, run_id
-from schemas.api import Approval, RunSubmission
+from runner.settings import RunnerSettings
+from schemas.api import Approval, QueueMode, RunSubmission
+from schemas.api import Queue as QueueDocument
 from schemas.artifacts.manifest import RunManifest
 from schemas.digest import digest
-from schemas.runs import Progress, Progressed, Reported, Run, RunEvent, RunState, StateChanged
+from schemas.runs import Progress, Progressed, QueuePriority, Reported, Run, RunEvent, RunState, StateChanged
 
 log = logging.getLogger(__name__)
 
@@ -54,23 +70,6 @@ class Counts:
         return sum(number for state, number in self.by_state.items() if not RunState(state).ended) - self.queued
 
 
-@dataclass
-class Entry:
-    """One run in memory. Its folder is the truth; `run` is what was derived from it last."""
-
-    folder: RunFolder
-    number: int
-    run: Run
-    journal: Journal
-    damaged: bool = False
-    """Its submission cannot be read. It never starts; while it still runs it is watched and can be cancelled."""
-
-    @property
-    def ended(self) -> bool:
-        """Whether nothing more happens to the run."""
-        return self.run.state.ended
-
-
 class RunTable:
     """The only place that makes run folders and that tells of changes."""
 
@@ -81,15 +80,20 @@ class RunTable:
         engine: Engine,
         clock: Clock,
         redactor: Redactor,
-        queue_limit: int,
+        settings: RunnerSettings,
         finished: FinishedRuns | None = None,
     ) -> None:
+        """`root` holds the run folders; how the queue stands is kept beside it."""
         self._root = root
         self._gate = gate
         self._engine = engine
         self._clock = clock
         self._redactor = redactor
-        self._queue_limit = queue_limit
+        self._limits = settings.limits
+        self._gpus_per_run = settings.gpus.per_run
+        self.queue = Queue(root.with_name(QUEUE_FILE))
+        self.gpus_here = 0
+        """How many GPUs runs may use; told by the dispatcher."""
         self._finished = finished or FinishedRuns()
         self._entries: dict[str, Entry] = {}  # in the order of their arrival
         self._open: dict[str, Entry] = {}  # those that have not ended: what the queue costs does not grow with history
@@ -102,6 +106,7 @@ class RunTable:
         """Rebuild the table from the folders. Call once, before anything else."""
         self._root.mkdir(parents=True, exist_ok=True, mode=0o700)
         RunFolder.clean_up(self._root)
+        self.queue.recover()
         found, ended = [], []
         for folder in RunFolder.all(self._root):
             try:
@@ -127,6 +132,7 @@ class RunTable:
             known = self._entries.get(run_id(submission.key))
             if known is not None:
                 return self._same(known, submission), False
+            self.queue.admit()
             await self._gate.admit(submission.run_manifest, submission.approvals)
             self._make_room(submission.run_manifest)
             entry = await asyncio.to_thread(self._create, submission)
@@ -165,8 +171,45 @@ class RunTable:
         return Counts({str(state): number for state, number in self._by_state.items() if number})
 
     def unfinished(self) -> list[Entry]:
-        """Runs that still need attention, in the order of the queue."""
+        """Runs that still need attention, in the order of their arrival."""
         return list(self._open.values())
+
+    def waiting(self) -> list[Entry]:
+        """Runs that wait, in the order in which they start."""
+        return in_order(self._open.values())
+
+    def standing(self) -> QueueDocument:
+        """What waits and what is at work, without the GPUs."""
+        active = [entry.run for entry in self.unfinished() if not entry.waits]
+        return QueueDocument(
+            **self.queue.standing.model_dump(), waiting=[entry.run for entry in self.waiting()], active=active
+        )
+
+    def set_mode(self, mode: QueueMode, by: str, reason: str) -> None:
+        """Open, pause or drain the queue; what is set already keeps its author. Raises Broken."""
+        if mode != self.queue.standing.mode:
+            shown = {"by": self._redactor.redact_text(by), "reason": self._redactor.redact_text(reason)}
+            self.queue.change(QueueStanding(mode=mode, at=self._clock.now(), **shown))
+            log.info("%s", self.queue.standing.sentence)
+            self._renumber()
+            self.work_waits.set()
+
+    def set_priority(self, run: str, priority: QueuePriority, by: str) -> Run:
+        """Give a run that waits another place. Raises Conflict where it does not wait any more, and NotHere."""
+        entry = self.entry(run)
+        if not entry.waits:
+            raise Conflict(
+                "not_waiting",
+                f"Run {run} does not wait any more: it is {entry.run.state}.",
+                "Only what waits has a place.",
+            )
+        if priority != entry.run.priority:
+            ranked = Ranked(priority=priority, by=self._redactor.redact_text(by), at=self._clock.now())
+            entry.folder.write(PRIORITY_FILE, ranked.model_dump_json(indent=1).encode() + b"\n")
+            entry.run = entry.run.model_copy(update={"priority": priority})
+            self._renumber()
+            self.work_waits.set()
+        return entry.run
 
     async def cancel(self, run: str, by: str, reason: str) -> Run:
         """Ask for the end of a run; asking again changes nothing. Raises Conflict when it has ended otherwise."""
@@ -201,12 +244,20 @@ class RunTable:
         if entry.ended:
             return
         shown = self._redactor.redact_text(reason)
-        now = self._clock.now()
+        since = entry.run.since if state is entry.run.state else self._clock.now()
         position = entry.run.position if state is RunState.QUEUED else None
         self._by_state[entry.run.state] -= 1
         self._by_state[state] += 1
         entry.run = entry.run.model_copy(
-            update={"state": state, "code": code, "reason": shown, "since": now, "position": position, **updates}
+            update={
+                "state": state,
+                "code": code,
+                "reason": shown,
+                "since": since,
+                "position": position,
+                "expected_start": None,
+                **updates,
+            }
         )
         if entry.ended:
             self._open.pop(entry.run.id, None)
@@ -233,6 +284,12 @@ class RunTable:
         """Say why a run does not get on, once for each reason. Its state stays."""
         if self._redactor.redact_text(why) != entry.run.reason:
             self.change(entry, entry.run.state, "stuck", why)
+
+    def wait(self, entry: Entry, code: str, why: str) -> None:
+        """Say why a run waits, once for each reason."""
+        shown = self._redactor.redact_text(why)
+        if entry.run.state is not RunState.QUEUED or (code, shown) != (entry.run.code, entry.run.reason):
+            self.change(entry, RunState.QUEUED, code, why)
 
     def tell(self, entry: Entry, what: StateChanged | Progressed | Reported) -> None:
         """Append the next event and hand it to the stream. On a full disk it is only logged: the folder counts."""
@@ -282,6 +339,8 @@ class RunTable:
             output_dir=submission.run_manifest.outputs.output_dir,
             manifest_digest=submission.manifest_digest,
             last_event=journal.last,
+            priority=read_priority(folder),
+            gpus=read_placement(folder).gpus,
         )
         if folder.cancel_asked():
             cancel = read_cancel(folder)
@@ -290,7 +349,9 @@ class RunTable:
         if outcome is not None:
             changes = {"state": outcome.state, "code": outcome.code, "reason": outcome.reason, "since": outcome.at}
             run = run.model_copy(update={**changes, **_ending(outcome)})
-        return Entry(folder, submission.number, run, journal)
+        plan = submission.run_manifest.inputs.quant_plan
+        gpus = gpus_needed(plan, self._gpus_per_run)
+        return Entry(folder, submission.number, run, journal, gpus, usual_seconds(plan.estimates))
 
     def _damaged_entry(self, folder: RunFolder, error: Exception) -> Entry:
         """A run of which nothing is known but that it was handed in."""
@@ -321,7 +382,7 @@ class RunTable:
 
     def _make_room(self, manifest: RunManifest) -> None:
         waiting = self.unfinished()
-        if len(waiting) >= self._queue_limit:
+        if len(waiting) >= self._limits.queue:
             raise Conflict("queue_full", f"{len(waiting)} runs wait already.", "Try again when some have ended.")
         wanted = Path(manifest.outputs.output_dir)
         for entry in waiting:
@@ -334,23 +395,18 @@ class RunTable:
                 )
 
     def _renumber(self) -> None:
-        queued = (entry for entry in self.unfinished() if entry.run.state is RunState.QUEUED)
-        for position, entry in enumerate(queued, 1):
-            if entry.run.position != position:
-                entry.run = entry.run.model_copy(update={"position": position})
-
-
-def read_cancel(folder: RunFolder) -> Cancel | None:
-    """Who asked for the end of the run; None when nobody did, or when that cannot be read any more."""
-    try:
-        return folder.read_as(CANCEL, Cancel)
-    except Broken:
-        return None
-
-
-def cancelled_by(cancel: Cancel) -> str:
-    """Who ended a run, and why, in words."""
-    return f"{cancel.by} cancelled it. {cancel.reason}".strip()
+        """Give every run that waits its position, of which everybody is told, and when its turn may come."""
+        waiting = self.waiting()
+        active = (entry for entry in self.unfinished() if not entry.waits)
+        starts: dict[str, datetime] = {}
+        if self.queue.standing.mode != "paused":
+            starts = expected_starts(self._clock.now(), waiting, active, self.gpus_here, self._limits.cpu_runs)
+        for position, entry in enumerate(waiting, 1):
+            moved = entry.run.position not in (None, position)
+            update = {"position": position, "expected_start": starts.get(entry.run.id)}
+            entry.run = entry.run.model_copy(update=update)
+            if moved:
+                self.tell(entry, StateChanged(state=RunState.QUEUED, code=entry.run.code, reason=entry.run.reason))
 
 
 def _ending(outcome: Outcome) -> dict[str, Any]:
@@ -360,4 +416,7 @@ def _ending(outcome: Outcome) -> dict[str, Any]:
         "exit_code": outcome.exit_code,
         "progress": outcome.progress,
         "position": None,
+        "partial_output": outcome.partial_output,
+        **({"gpus": outcome.gpus} if outcome.gpus else {}),
+        **({"job": outcome.job} if outcome.job else {}),
     }

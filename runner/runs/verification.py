@@ -90,13 +90,13 @@ def _failure(manifest: RunManifest, evidence: Evidence) -> Diagnosis | None:
     """Why the command failed; None when it did not, or when nobody knows how it ended."""
     if evidence.could_not_start is not None:
         return diagnosis.could_not_start(evidence.could_not_start)
-    if evidence.exit_code in (0, None):
-        return None
     ended = diagnosis.ended_by_runner(
         evidence.ended_by, evidence.ended_because, evidence.oom_killed, evidence.exit_code
     )
     if ended is not None:
-        return ended
+        return ended  # also with exit status 0: a command may end politely when it is asked to
+    if evidence.exit_code in (0, None):
+        return None
     found = diagnosis.examine(evidence.last_lines, evidence.exit_code)
     held = evidence.measured.host_memory_bytes if evidence.measured else None
     return diagnosis.likely_host_memory(found, held, manifest.inputs.quant_plan.estimates.host_memory_bytes_there)

@@ -17,6 +17,7 @@ from starlette.routing import Route
 
 from runner import __version__
 from runner.errors import BadRequest, TooLarge
+from runner.runs.gpus import GpuPool
 from runner.runs.redaction import Redactor
 from runner.runs.table import RunTable
 from runner.service.guard import Guard
@@ -36,6 +37,9 @@ from schemas.api import (
     ManifestRequest,
     PlanAnswer,
     PlanRequest,
+    PriorityRequest,
+    Queue,
+    QueueRequest,
     RunList,
     RunSubmission,
 )
@@ -51,10 +55,12 @@ _LOG_PIECE_BYTES = 1 << 20
 class Api:
     """The handlers. Each reads its request, asks the workflow or the table of runs, and answers."""
 
-    def __init__(self, settings: RunnerSettings, workflow: Workflow, runs: RunTable) -> None:
+    def __init__(self, settings: RunnerSettings, workflow: Workflow, runs: RunTable, pool: GpuPool | None) -> None:
+        """`pool` shares out this host's GPUs; None where another scheduler does that elsewhere."""
         self._settings = settings
         self._workflow = workflow
         self._runs = runs
+        self._pool = pool
         self._started = time.monotonic()
         self._started_at = workflow.clock.now()
 
@@ -76,6 +82,9 @@ class Api:
                 "GET", "/v1/runs/{id}/files/{name}", self.file, "A document of the run", "application/octet-stream"
             ),
             Endpoint("POST", "/v1/runs/{id}/cancel", self.cancel, "End a run for good", Run, CancelRequest),
+            Endpoint("POST", "/v1/runs/{id}/priority", self.set_priority, "Another place", Run, PriorityRequest),
+            Endpoint("GET", "/v1/queue", self.queue, "What waits, what computes, and on what", Queue),
+            Endpoint("POST", "/v1/queue", self.set_queue, "Open, pause or drain the queue", Queue, QueueRequest),
             Endpoint("GET", "/v1/events", self.events, "Events as they happen", events),
             Endpoint("GET", "/metrics", self.metrics, "Counters for Prometheus", prometheus),
         ]
@@ -144,6 +153,28 @@ class Api:
         """Asking twice is the same as asking once."""
         body = await self._body(request, CancelRequest, empty={})
         return _json(await self._runs.cancel(request.path_params["id"], body.by, body.reason))
+
+    async def set_priority(self, request: Request) -> Response:
+        """Only a run that waits has a place."""
+        body = await self._body(request, PriorityRequest)
+        return _json(self._runs.set_priority(request.path_params["id"], body.priority, body.by))
+
+    async def queue(self, _: Request) -> Response:
+        """Runs in the order of their start, and every GPU as it stands."""
+        return _json(await self._queue())
+
+    async def set_queue(self, request: Request) -> Response:
+        """Asking twice is the same as asking once."""
+        body = await self._body(request, QueueRequest)
+        self._runs.set_mode(body.mode, body.by, body.reason)
+        return _json(await self._queue())
+
+    async def _queue(self) -> Queue:
+        standing = self._runs.standing()
+        users = {name: run.id for run in standing.active for name in run.gpus}
+        gpus = await self._pool.standings() if self._pool else []
+        told = [gpu.model_copy(update={"run": users.get(gpu.name, "")}) for gpu in gpus]
+        return standing.model_copy(update={"gpus": told})
 
     async def events(self, request: Request) -> Response:
         """Server-sent events; `event: reset` says that the reader has to ask for its runs again."""

@@ -26,7 +26,10 @@ from schemas.api import (
     ManifestRequest,
     PlanAnswer,
     PlanRequest,
+    PriorityRequest,
     Problem,
+    Queue,
+    QueueRequest,
     RunList,
     RunSubmission,
 )
@@ -101,6 +104,18 @@ class Client:
     def cancel(self, run: str, by: str) -> Run:
         """End a run for good."""
         return self._ask("POST", f"/v1/runs/{_segment(run)}/cancel", Run, {"by": by})
+
+    def queue(self) -> Queue:
+        """What waits, what computes, and on what."""
+        return self._ask("GET", "/v1/queue", Queue)
+
+    def set_queue(self, request: QueueRequest) -> Queue:
+        """Open, pause or drain the queue."""
+        return self._ask("POST", "/v1/queue", Queue, request)
+
+    def set_priority(self, run: str, request: PriorityRequest) -> Run:
+        """Give a run that waits another place."""
+        return self._ask("POST", f"/v1/runs/{_segment(run)}/priority", Run, request)
 
     def log(self, run: str, offset: int) -> tuple[bytes, int, bool]:
         """A piece of the log: its bytes, the next offset, and whether that was all there will ever be."""

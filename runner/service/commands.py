@@ -10,7 +10,7 @@ import click
 
 from runner import __version__
 from runner.errors import RunnerError
-from runner.service import run_commands, terminal, workflow_commands
+from runner.service import queue_commands, run_commands, terminal, workflow_commands
 from runner.service.arguments import FilePath, Words
 from runner.service.program import Program
 from runner.service.shell import Shell
@@ -78,5 +78,5 @@ def doctor(shell: Shell, as_json: bool) -> None:
     sys.exit(found.exit_code)
 
 
-for command in (*workflow_commands.COMMANDS, *run_commands.COMMANDS):
+for command in (*workflow_commands.COMMANDS, *run_commands.COMMANDS, *queue_commands.COMMANDS):
     main.add_command(command)

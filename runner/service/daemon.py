@@ -21,6 +21,8 @@ from starlette.applications import Starlette
 from runner.clock import SystemClock
 from runner.engines.local import LocalEngine
 from runner.errors import Broken, Conflict
+from runner.host.gpus.pool import HostGpus
+from runner.runs.course import Course
 from runner.runs.dispatcher import Dispatcher
 from runner.runs.finished import FinishedRuns
 from runner.runs.journal import EventStream
@@ -39,12 +41,15 @@ log = logging.getLogger(__name__)
 _STOP_SECONDS = 3
 
 
-def run_daemon(settings: RunnerSettings) -> None:
-    """Serve until TERM or INT. Raises RunnerError where the daemon cannot start."""
+def run_daemon(settings: RunnerSettings, host_root: Path = Path("/")) -> None:
+    """Serve until TERM or INT. Raises RunnerError where the daemon cannot start.
+
+    `host_root` is the file system whose kernel files tell of the GPUs.
+    """
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     tls = server_context(settings.tls) if settings.tls else None
     with _only_one(settings.state_dir), _listening(settings) as listener:
-        app, table = compose(settings)
+        app, table = compose(settings, host_root)
         _recover(table)
         config = uvicorn.Config(
             app,
@@ -71,18 +76,21 @@ class _Server(uvicorn.Server):
         super().handle_exit(sig, frame)
 
 
-def compose(settings: RunnerSettings) -> tuple[Starlette, RunTable]:
+def compose(settings: RunnerSettings, host_root: Path = Path("/")) -> tuple[Starlette, RunTable]:
     """All parts of the daemon, wired. The table has to be recovered before the first request."""
     clock = SystemClock()
     finished = FinishedRuns()
-    workflow = Workflow(settings, clock, finished.newest)
+    workflow = Workflow(settings, clock, finished.newest, host_root)
     tokens = {settings.token} if settings.token else set()
     redactor = Redactor(secrets_of(os.environ) | tokens)
     engine = LocalEngine(clock=clock)
-    table = RunTable(settings.state_dir / "runs", workflow, engine, clock, redactor, settings.limits.queue, finished)
-    launcher = RunLauncher(settings, workflow, workflow.accelerator)
+    table = RunTable(settings.state_dir / "runs", workflow, engine, clock, redactor, settings, finished)
+    pool = HostGpus(settings.gpus, host_root)
+    launcher = RunLauncher(settings, workflow)
     judge = RunJudge(settings, engine, workflow.catalogue, workflow.hardware, workflow.host_view)
-    dispatcher = Dispatcher(table, engine, launcher, judge, clock)
+    limits = settings.limits
+    course = Course(table, engine, pool, launcher, judge, clock, limits.run_seconds, settings.gpus.settle_seconds)
+    dispatcher = Dispatcher(table, engine, pool, course, limits.cpu_runs, settings.slurm.at_once)
 
     @contextlib.asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -96,7 +104,8 @@ def compose(settings: RunnerSettings) -> tuple[Starlette, RunTable]:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    return make_app(Api(settings, workflow, table), settings, redactor, lifespan), table
+    api = Api(settings, workflow, table, pool if engine.places_here else None)
+    return make_app(api, settings, redactor, lifespan), table
 
 
 def _recover(table: RunTable) -> None:

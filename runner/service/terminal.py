@@ -184,7 +184,10 @@ def run_view(run: Run) -> RenderableType:
         "Model": run.model,
         "Scheme": run.scheme,
         "Output": run.output_dir,
-        "Place in the queue": run.position,
+        "Place in the queue": _place(run),
+        "GPUs": ", ".join(run.gpus) or None,
+        "Job": run.job or None,
+        "Set apart": run.partial_output or None,
         "Exit status": run.exit_code,
         "Progress": f"{run.progress.percent:.0f} % ({run.progress.phase.replace('_', ' ')})",
     }
@@ -215,6 +218,14 @@ def show_json(console: Console, data: Any) -> None:
     # Outside of strings JSON has no such character but the line's end, and inside it may always be escaped.
     unseen = {c for c in text if c != "\n" and unicodedata.category(c) in _UNSEEN}
     console.file.write(text.translate({ord(c): json.dumps(c)[1:-1] for c in unseen}) + "\n")
+
+
+def _place(run: Run) -> str | None:
+    if run.position is None:
+        return None
+    priority = "" if run.priority == "normal" else f", priority {run.priority}"
+    when = f"; its turn may come at {run.expected_start:%Y-%m-%d %H:%M} UTC" if run.expected_start else ""
+    return f"{run.position}{priority}{when}"
 
 
 def _fields(title: str, rows: list[tuple[str, object]]) -> RenderableType:

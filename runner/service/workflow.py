@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from pathlib import Path
 
 from runner import __version__
 from runner.clock import Clock
@@ -42,7 +43,7 @@ from schemas.api import (
     PlanRequest,
 )
 from schemas.artifacts.analysis import FileFact, ModelAnalysis
-from schemas.artifacts.environment import Accelerator, Hardware
+from schemas.artifacts.environment import Hardware
 from schemas.artifacts.manifest import RunManifest
 from schemas.artifacts.plan import QuantPlan
 from schemas.catalog import Catalogue
@@ -57,12 +58,18 @@ class Workflow:
     """Steps 1 to 3 only read, apart from the content store; asking again is always safe."""
 
     def __init__(
-        self, settings: RunnerSettings, clock: Clock, history: Callable[[], tuple[PastRun, ...]] = tuple
+        self,
+        settings: RunnerSettings,
+        clock: Clock,
+        history: Callable[[], tuple[PastRun, ...]] = tuple,
+        host_root: Path = Path("/"),
     ) -> None:
-        """`history` gives the finished runs of this host that tell how long others take."""
+        """`history` gives the finished runs of this host that tell how long others take; `host_root` is the file
+        system whose kernel files tell of its GPUs."""
         self.clock = clock
         self._history = history
         self._settings = settings
+        self._host_root = host_root
         self._interpreter = Interpreter(
             settings.quark.python, settings.state_dir / "cache", settings.limits.probe_seconds
         )
@@ -85,10 +92,6 @@ class Workflow:
     async def catalogue(self) -> Catalogue:
         """What the installed engine offers."""
         return await self._interpreter.catalogue()
-
-    async def accelerator(self) -> Accelerator:
-        """What this host computes on."""
-        return (await self.hardware()).accelerator
 
     async def hardware(self) -> Hardware:
         """The GPUs of this host, as they are now."""
@@ -264,4 +267,4 @@ class Workflow:
         )
 
     async def _hardware(self, facts: InterpreterFacts) -> Hardware:
-        return await asyncio.to_thread(hardware, facts.witness)
+        return await asyncio.to_thread(hardware, facts.witness, self._host_root)

@@ -26,6 +26,7 @@ from schemas.artifacts.plan import CalibrationChanges, PlanChoices
 from schemas.digest import digest
 from schemas.runs import Run, RunState
 from tests.peers import interpreter
+from tests.peers.gpus import PretendGpus
 from tests.tiny_models import make_tiny_model, tiny_text
 from tests.waiting import wait_until
 
@@ -37,8 +38,12 @@ _MARK = re.compile(r'"mark": *"([^"]+)"')
 class Host:
     """One state folder and at most one daemon at a time."""
 
-    def __init__(self, folder: Path, python: Path | None = None, **settings: Any) -> None:
+    def __init__(
+        self, folder: Path, python: Path | None = None, pretended: PretendGpus | None = None, **settings: Any
+    ) -> None:
+        """`pretended` GPUs stand in for this machine's; without them it is as it is."""
         self.folder = folder
+        self.pretended = pretended
         self.state = folder / "state"
         self.models, self.outputs, self.mirror = folder / "models", folder / "outputs", folder / "datasets"
         for made in (self.models, self.outputs, self.mirror):
@@ -48,6 +53,8 @@ class Host:
         tiny_text(self.mirror / "text.txt", words=4000)
         self.engine = folder / "engine"
         python = python or interpreter.install(self.engine)
+        if pretended is not None:
+            (self.engine / "torch_build.json").write_text('{"cuda": null, "hip": "6.4", "tag": "rocm6.4"}')
         self.config = folder / "runner.yaml"
         self._values = self._settings(python)
         self.daemon: subprocess.Popen[bytes] | None = None
@@ -74,13 +81,18 @@ class Host:
         """Start the daemon and wait until it answers."""
         with (self.folder / "daemon.log").open("ab") as log:
             self.daemon = subprocess.Popen(
-                [sys.executable, "-m", "runner.service", "--config", str(self.config), "serve"],
+                [sys.executable, *self._serve()],
                 stdout=log,
                 stderr=log,
                 stdin=subprocess.DEVNULL,
                 env={**os.environ, "HF_TOKEN": SECRET},
             )
         wait_until(self._answers, 30, f"the daemon does not answer: {self.daemon_log()[-2000:]}")
+
+    def _serve(self) -> list[str]:
+        if self.pretended is not None:
+            return ["-m", "tests.e2e.pretend_daemon", str(self.config), str(self.pretended.root)]
+        return ["-m", "runner.service", "--config", str(self.config), "serve"]
 
     def kill(self) -> None:
         """SIGKILL, as a crash would."""
@@ -136,7 +148,7 @@ class Host:
     def supervisors(self) -> list[int]:
         """Pids of living supervisors of this host."""
         return [
-            pid for pid in _pids() if b"supervisor.py" in _cmdline(pid) and str(self.state).encode() in _cmdline(pid)
+            pid for pid in _pids() if b"runs/supervisor" in _cmdline(pid) and str(self.state).encode() in _cmdline(pid)
         ]
 
     def processes(self) -> list[int]:

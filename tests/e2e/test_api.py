@@ -101,7 +101,7 @@ def test_the_description_names_every_endpoint(http: httpx.Client) -> None:
     promised = {
         "/v1/health", "/v1/environment", "/v1/capabilities", "/v1/intake", "/v1/plan", "/v1/manifest", "/v1/runs",
         "/v1/runs/{id}", "/v1/runs/{id}/log", "/v1/runs/{id}/files/{name}", "/v1/runs/{id}/cancel", "/v1/events",
-        "/metrics",
+        "/v1/queue", "/v1/runs/{id}/priority", "/metrics",
     }  # fmt: skip
     assert set(description["paths"]) == promised
     assert "RunManifest" in description["components"]["schemas"]

@@ -14,6 +14,7 @@ import struct
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ _PACKAGES = {
     "accelerate": "1.15.0",
     "datasets": "5.2.0",
 }
+_CPU_BUILD = {"cuda": None, "hip": None, "tag": "cpu"}
 
 
 def install(folder: Path) -> Path:
@@ -38,8 +40,8 @@ def install(folder: Path) -> Path:
 
 
 def tell(folder: Path, **behaviour: Any) -> None:
-    """What the next one does: `wait_for` and `check_waits_for` (files), `exit`, `says`, `stubborn`, `spoil`; and
-    `modules_fail` (a sentence) for the list of modules."""
+    """What the next one does: `wait_for` and `check_waits_for` (files), `exit`, `says`, `stubborn`, `spoil`, `diary` (a
+    file that notes where each computes); and `modules_fail` (a sentence) for the list of modules."""
     (folder / "behaviour.json").write_text(json.dumps(behaviour))
 
 
@@ -144,7 +146,8 @@ def reload_check(home: Path) -> int:
 
 
 def environment(home: str) -> dict[str, Any]:
-    """The answer of the quick probe. `versions` beside the interpreter changes what is installed."""
+    """The answer of the quick probe. `versions` and `torch_build` beside the interpreter change what is installed."""
+    build = Path(home) / "torch_build.json"
     changed = Path(home) / "versions.json"
     packages = {**_PACKAGES, **(json.loads(changed.read_text()) if changed.exists() else {})}
     return {
@@ -152,7 +155,7 @@ def environment(home: str) -> dict[str, Any]:
         "executable": f"{home}/python",
         "prefix": home,
         "packages": packages,
-        "torch_build": {"cuda": None, "hip": None, "tag": "cpu"},
+        "torch_build": json.loads(build.read_text()) if build.exists() else _CPU_BUILD,
         "quark_path": None,
         "quark_cli": None,
         "ninja": True,
@@ -165,6 +168,7 @@ def quantize(home: Path, arguments: list[str]) -> int:
     with (home / "started").open("a") as trace:
         trace.write(f"{os.getpid()}\n")
     told = json.loads((home / "behaviour.json").read_text())
+    _note(told.get("diary"), "start", arguments)
     if told.get("stubborn"):
         _be_stubborn()
     say(ptq="phase", phase="loading_model")
@@ -182,7 +186,19 @@ def quantize(home: Path, arguments: list[str]) -> int:
     export(model, Path(arguments[arguments.index("--output_dir") + 1]), told.get("spoil", ""))
     say(ptq="perplexity", of="quantized", value=10.1, dataset="test", tokens=100)
     say(ptq="done")
+    _note(told.get("diary"), "end", arguments)
     return 0
+
+
+def _note(diary: str | None, what: str, arguments: list[str]) -> None:
+    """A line about where this run computes, with the time of the host's monotonic clock."""
+    if diary is None:
+        return
+    masks = {name: os.environ[name] for name in os.environ if name.endswith("VISIBLE_DEVICES")}
+    output = arguments[arguments.index("--output_dir") + 1]
+    line = json.dumps({"what": what, "at": time.monotonic_ns(), "output": output, "masks": masks})
+    with Path(diary).open("a") as file:
+        file.write(line + "\n")
 
 
 def _wait(file: str | None) -> None:

@@ -150,6 +150,10 @@ class HostGpus:
                 return f"GPU {name_of(use.gpu)}: {why}."
         return ""
 
+    async def count(self) -> int:
+        """How many GPUs runs may use, be they free or not."""
+        return len((await self._offered()).gpus)
+
     async def standings(self) -> list[GpuStanding]:
         """Every GPU that runs may use, as it stands. Load is not looked at: a single look says nothing of it."""
         here = await self._offered()

@@ -95,6 +95,12 @@ def test_an_output_folder_with_something_in_it_is_left_alone(
     assert [path.read_text() for path in kept.parent.iterdir()] == ["precious"]
 
 
+def test_what_was_set_apart_of_an_earlier_try_counts_for_nothing(tmp_path: Path) -> None:
+    (tmp_path / ".partial-run-1").mkdir()
+    (tmp_path / "config.json").touch()
+    assert [path.name for path in quantize.written(tmp_path)] == ["config.json"]
+
+
 def test_an_output_folder_that_is_a_file(model: Path, text: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "cannot be written to" in refusal(capsys, model_dir=model, output_dir=text, dataset=text)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -62,12 +63,13 @@ class Host:
         return process
 
     def changed_script(self, old: str, new: str) -> Path:
-        """A supervisor's script in which one thing was replaced, to stop it at a moment that lasts no time."""
-        source = Path(supervisor.__file__).read_text()
-        assert source.count(old) == 1
-        path = self.root / "supervisor.py"
-        path.write_text(source.replace(old, new))
-        return path
+        """A supervisor in which one thing was replaced, to stop it at a moment that lasts no time."""
+        changed = self.root / "supervisor"
+        shutil.copytree(Path(supervisor.__file__).parent, changed, ignore=shutil.ignore_patterns("__pycache__"))
+        (file,) = (file for file in changed.glob("*.py") if old in file.read_text())
+        assert file.read_text().count(old) == 1
+        file.write_text(file.read_text().replace(old, new))
+        return changed
 
     def run(self, argv: Sequence[str], env: Mapping[str, str] = PATH, **launch: Any) -> RunFolder:
         """A run whose supervisor was started now."""

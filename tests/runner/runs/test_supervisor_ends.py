@@ -119,7 +119,7 @@ def test_a_supervisor_that_is_stopped_after_the_request_is_woken_by_the_next(hos
     assert written(folder, "cancel.json")["by"] == "ana"
 
 
-STOPPED_EARLY = 'what = f"The log {self.log} cannot be opened"', "os.kill(os.getpid(), signal.SIGSTOP); what = ''"
+STOPPED_EARLY = 'what = f"The log {launch.log} cannot be opened"', "os.kill(os.getpid(), signal.SIGSTOP); what = ''"
 
 
 def test_a_child_that_is_stopped_before_it_is_the_command_can_be_cancelled(host: Host) -> None:
