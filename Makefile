@@ -5,7 +5,7 @@ VENV := .venv
 READY := $(VENV)/.ready
 DEMO_MODEL := $(VENV)/.demo-model
 
-.PHONY: demo script test check bench schemas clean
+.PHONY: demo script test check chaos bench schemas clean
 
 demo: $(DEMO_MODEL)
 	$(VENV)/bin/ptq-bot demo
@@ -20,6 +20,10 @@ check: $(READY)
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
+
+# `make test` plays a few rounds of it.
+chaos: $(READY)
+	PTQ_CHAOS_ROUNDS=500 $(VENV)/bin/python -m pytest tests/chaos
 
 bench: $(DEMO_MODEL)
 	$(VENV)/bin/python -m tests.bench
