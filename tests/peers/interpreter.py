@@ -40,8 +40,9 @@ def install(folder: Path) -> Path:
 
 
 def tell(folder: Path, **behaviour: Any) -> None:
-    """What the next one does: `wait_for` and `check_waits_for` (files), `exit`, `says`, `stubborn`, `spoil`, `diary` (a
-    file that notes where each computes); and `modules_fail` (a sentence) for the list of modules."""
+    """What the next one does: `wait_for` and `check_waits_for` (files), `exit`, `says`, `stubborn`, `spoil`,
+    `fills` (the disk, with so many MiB), `diary` (a file that notes where each computes); and `modules_fail` (a
+    sentence) for the list of modules."""
     (folder / "behaviour.json").write_text(json.dumps(behaviour))
 
 
@@ -182,12 +183,25 @@ def quantize(home: Path, arguments: list[str]) -> int:
         print(told.get("says", "ValueError: the stand-in was told to fail"), file=sys.stderr)
         return int(told["exit"])
     say(ptq="phase", phase="exporting")
+    if told.get("fills"):
+        _fill(Path(arguments[arguments.index("--output_dir") + 1]), told["fills"])
     model = Path(arguments[arguments.index("--model_dir") + 1])
     export(model, Path(arguments[arguments.index("--output_dir") + 1]), told.get("spoil", ""))
     say(ptq="perplexity", of="quantized", value=10.1, dataset="test", tokens=100)
     say(ptq="done")
     _note(told.get("diary"), "end", arguments)
     return 0
+
+
+def _fill(output: Path, pieces: int) -> None:
+    """Write weights as an export does that nobody had the room for, MiB by MiB, and then nothing more."""
+    output.mkdir(parents=True, exist_ok=True)
+    (output / "config.json").write_text("{}")
+    with (output / "model.safetensors").open("wb") as weights:
+        for _ in range(pieces):
+            weights.write(bytes(1 << 20))
+            weights.flush()
+    threading.Event().wait()
 
 
 def _note(diary: str | None, what: str, arguments: list[str]) -> None:
