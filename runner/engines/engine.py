@@ -207,6 +207,12 @@ class SupervisedFolder(Protocol):
     def supervisor_pid(self) -> int | None:
         """The process of its supervisor, if it lives on this host and can be told."""
 
+    def cancel_asked(self) -> bool:
+        """Whether somebody asked for the end of this run."""
+
+    def write(self, name: str, data: bytes) -> None:
+        """Put a document of the daemon in place durably. Raises Broken."""
+
     def ask_cancel(self, by: str, reason: str, at: str) -> str:
         """Ask for the end of this run, by cancel.json and by a signal to its supervisor. `at` is ISO 8601.
 
@@ -237,6 +243,9 @@ class Engine(Protocol):
         stay open in every process of the run, such as the lock of a GPU. Raises Broken when nothing was started.
         """
 
+    def took(self, folder: SupervisedFolder) -> bool:
+        """Whether this run was handed over already, so that it may begin without being submitted."""
+
     async def state(self, folder: SupervisedFolder) -> Observed:
         """What became of the run."""
 
@@ -245,3 +254,6 @@ class Engine(Protocol):
 
     async def cancel(self, folder: SupervisedFolder, by: str, reason: str) -> Observed:
         """Ask for the end of a run that has not ended; what the folder says then. Raises Broken."""
+
+    async def end_orphans(self, folder: SupervisedFolder, grace_seconds: float) -> EndedOrphans:
+        """End what a lost run left, as far as that can be done. Raises Conflict when it is not lost."""

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 
 from runner.clock import Clock, SystemClock
 from runner.engines.engine import NOTHING, EndedOrphans, Needs, NotBegun, Observed, Running, SupervisedFolder
+from runner.engines.pause import pause
 from runner.errors import Broken
 
 log = logging.getLogger(__name__)
@@ -70,29 +69,17 @@ class LocalEngine:
             await asyncio.sleep(LOOK_SECONDS)
         return folder.observe()
 
+    def took(self, folder: SupervisedFolder) -> bool:
+        """Whether this run has begun."""
+        return folder.has_begun()
+
     async def state(self, folder: SupervisedFolder) -> Observed:
         """What became of the run."""
         return folder.observe()
 
     async def rest(self, folder: SupervisedFolder, seconds: float) -> None:
         """Wait so long, or until the supervisor of this run has ended."""
-        pid = folder.supervisor_pid()
-        try:
-            handle = os.pidfd_open(pid) if pid is not None else -1
-        except OSError:
-            handle = -1  # it has ended by now, or the kernel is older than 5.3
-        if handle < 0:
-            await asyncio.sleep(seconds if pid is None else LOOK_SECONDS)
-            return
-        ended = asyncio.Event()
-        loop = asyncio.get_running_loop()
-        try:
-            loop.add_reader(handle, ended.set)
-            with suppress(TimeoutError):
-                await asyncio.wait_for(ended.wait(), seconds)
-        finally:
-            loop.remove_reader(handle)
-            os.close(handle)
+        await pause(folder, seconds)
 
     async def cancel(self, folder: SupervisedFolder, by: str, reason: str) -> Observed:
         """Ask for the end of a run that has not ended; what the folder says then.

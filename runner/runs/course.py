@@ -173,7 +173,7 @@ class Course:
             submission = await asyncio.to_thread(read_submission, entry.folder)
             environment = await self.launcher.prepare(entry, submission, held.placement)
             # To check the model took its time: what began to compute on the GPUs meanwhile is left alone.
-            if why := await self.pool.still_held(held.placement.gpus):
+            if held.placement.gpus and (why := await self.pool.still_held(held.placement.gpus)):
                 self.table.change(entry, RunState.QUEUED, "no_free_gpu", f"It waits again: {why}", gpus=[])
                 return False
             needs = Needs(entry.gpus, self.run_seconds, f"{entry.run.scheme} {Path(entry.run.model).name}")
@@ -241,7 +241,7 @@ class Course:
 
     async def _give_up(self, entry: Entry, lost: Lost) -> None:
         """The supervisor is gone without telling: what became of the command is not known. It is never run again."""
-        orphans = await asyncio.to_thread(entry.folder.end_orphans, self.orphan_grace_seconds)
+        orphans = await self.engine.end_orphans(entry.folder, self.orphan_grace_seconds)
         left = f" {orphans.ended} of its processes still ran and were ended." if orphans.ended else ""
         why = "Its supervisor was killed or the host went down"
         if lost.rebooted:
@@ -269,7 +269,7 @@ class Course:
         clock = asyncio.get_running_loop().time
         last = clock() + self.settle_seconds
         try:
-            while why := await self.pool.still_held(entry.run.gpus):
+            while entry.run.gpus and (why := await self.pool.still_held(entry.run.gpus)):
                 if clock() > last:
                     doubt = f"Its GPUs are not free {self.settle_seconds:g} s after its end: {why}"
                     log.warning("Run %s: %s", entry.run.id, doubt)

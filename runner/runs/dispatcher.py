@@ -37,14 +37,13 @@ class Dispatcher:
         """Work until cancelled. Runs go on without it."""
         async with asyncio.TaskGroup() as tasks:
             for entry in self.table.unfinished():
-                if entry.damaged or entry.folder.has_begun():
+                if entry.damaged or self.engine.took(entry.folder):
                     self._begin(tasks, entry, Held(None, read_placement(entry.folder)))
             while True:
                 self.table.work_waits.clear()
                 self._active = {run: task for run, task in self._active.items() if not task.done()}
                 self._settle_cancelled()
                 for entry in self.table.unfinished():
-                    # Nobody is at work on it, and it stands in no queue: somebody closed one that was unknown, say.
                     if self._is_left(entry):
                         self._begin(tasks, entry, Held(None, read_placement(entry.folder)))
                 await self._place_waiting(tasks)
@@ -56,8 +55,13 @@ class Dispatcher:
                 waits.cancel()
 
     def _is_left(self, entry: Entry) -> bool:
+        """Whether it is not in the queue and nobody brings it on.
+
+        Somebody closed one that was unknown, say; or a supervisor that the last daemon started has begun only now.
+        """
         unread = entry.damaged or entry.run.state is RunState.UNKNOWN
-        return not unread and not entry.waits and entry.run.id not in self._active
+        left = not unread and entry.run.id not in self._active
+        return left and (not entry.waits or self.engine.took(entry.folder))
 
     def _begin(self, tasks: asyncio.TaskGroup, entry: Entry, held: Held) -> None:
         self._active[entry.run.id] = tasks.create_task(self.course.bring_to_end(entry, held))
@@ -78,6 +82,8 @@ class Dispatcher:
         """Start what can start, in the order of the queue; say of every other why it waits."""
         full: set[str] = set()
         for entry in self.table.waiting():
+            if entry.run.id in self._active:
+                continue  # its course has begun, and has not said so yet
             lane = "gpu" if entry.gpus else "cpu"
             if self.table.queue.standing.mode == "paused":
                 self.table.wait(entry, "paused", f"It waits: {self.table.queue.standing.sentence}")

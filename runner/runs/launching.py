@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from runner.errors import Broken
@@ -26,6 +27,8 @@ class RunLauncher:
 
     settings: RunnerSettings
     gate: Gate
+    mask_variable: Callable[[], Awaitable[str]] | None = None
+    """Which variable shows a run its GPUs where a scheduler sets several; None where the mask is ours."""
 
     async def prepare(self, entry: Entry, submission: Submission, placement: Placement) -> dict[str, str]:
         """Check approvals, model, script and versions as they are now; write launch.json; the run's environment.
@@ -34,11 +37,12 @@ class RunLauncher:
         """
         await self.gate.admit(submission.run_manifest, submission.approvals)
         manifest = submission.run_manifest
-        await asyncio.to_thread(self._make_ready, entry.folder, manifest)
+        kept = await self.mask_variable() if self.mask_variable else ""
+        await asyncio.to_thread(self._make_ready, entry.folder, manifest, kept)
         environment = run_environment(os.environ, manifest.environment, manifest.secrets, placement.mask)
         return with_programs_of(manifest.argv[0], environment)
 
-    def _make_ready(self, folder: RunFolder, manifest: RunManifest) -> None:
+    def _make_ready(self, folder: RunFolder, manifest: RunManifest, mask_variable: str) -> None:
         remove_left_locks()  # a compilation that was killed would hold the run up for ever
         try:
             work = make_working_directory(folder.path, self.settings.datasets.mirror)
@@ -59,5 +63,6 @@ class RunLauncher:
             watched=[manifest.outputs.output_dir],
             disk_reserve_bytes=limits.disk_reserve_bytes,
             memory_limit_bytes=limits.run_memory_bytes,
+            mask_variable=mask_variable,
         )
         folder.write(LAUNCH, launch.as_bytes())

@@ -159,7 +159,7 @@ class ProgressReader:
         for segment in segments:
             before = self._progress
             self._read(segment.rstrip())
-            if self._progress != before:
+            if self._progress is not before and self._progress != before:
                 changes.append(self._progress)
         return changes
 

@@ -20,6 +20,7 @@ from runner.runs.reading import segments_of
 
 CHECK_FOLDER = "check"
 _LOOK_SECONDS = 0.2
+_GRACE_SECONDS = 5.0
 _LOG_BYTES = 4 << 20
 
 
@@ -36,7 +37,14 @@ async def reload_model(
 
     `unwanted` says to stop it; `keep_open` are the locks of its GPUs.
     """
-    launch = Launch(argv=argv, cwd=str(run.path / "work"), mark=new_mark(run.run_id), time_limit_seconds=needs.seconds)
+    own = run.read_as(LAUNCH, Launch)
+    launch = Launch(
+        argv=argv,
+        cwd=str(run.path / "work"),
+        mark=new_mark(run.run_id),
+        time_limit_seconds=needs.seconds,
+        mask_variable=own.mask_variable if own else "",
+    )
     while True:
         folder = await asyncio.to_thread(RunFolder.create, run.path, CHECK_FOLDER, {LAUNCH: launch.as_bytes()})
         match await engine.state(folder):
@@ -52,7 +60,7 @@ async def reload_model(
                 except RunnerError as error:
                     return ReloadOutcome(None, f"The check could not be started: {error.message}")
             case Lost():
-                await asyncio.to_thread(folder.end_orphans)
+                await engine.end_orphans(folder, _GRACE_SECONDS)
                 await asyncio.to_thread(shutil.rmtree, folder.path)
             case Unreadable(why):
                 return ReloadOutcome(None, f"What became of the check cannot be read: {why}")

@@ -18,8 +18,10 @@ from urllib.parse import urlsplit
 import uvicorn
 from starlette.applications import Starlette
 
-from runner.clock import SystemClock
+from runner.clock import Clock, SystemClock
+from runner.engines.engine import Engine
 from runner.engines.local import LocalEngine
+from runner.engines.slurm import SlurmEngine
 from runner.errors import Broken, Conflict
 from runner.host.gpus.pool import HostGpus
 from runner.runs.course import Course
@@ -83,10 +85,10 @@ def compose(settings: RunnerSettings, host_root: Path = Path("/")) -> tuple[Star
     workflow = Workflow(settings, clock, finished.newest, host_root)
     tokens = {settings.token} if settings.token else set()
     redactor = Redactor(secrets_of(os.environ) | tokens)
-    engine = LocalEngine(clock=clock)
+    engine = _engine(settings, clock)
     table = RunTable(settings.state_dir / "runs", workflow, engine, clock, redactor, settings, finished)
     pool = HostGpus(settings.gpus, host_root)
-    launcher = RunLauncher(settings, workflow)
+    launcher = RunLauncher(settings, workflow, None if engine.places_here else workflow.mask_variable)
     judge = RunJudge(settings, engine, workflow.catalogue, workflow.hardware, workflow.host_view)
     limits = settings.limits
     course = Course(table, engine, pool, launcher, judge, clock, limits.run_seconds, settings.gpus.settle_seconds)
@@ -106,6 +108,12 @@ def compose(settings: RunnerSettings, host_root: Path = Path("/")) -> tuple[Star
 
     api = Api(settings, workflow, table, pool if engine.places_here else None)
     return make_app(api, settings, redactor, lifespan), table
+
+
+def _engine(settings: RunnerSettings, clock: Clock) -> Engine:
+    if settings.engine == "slurm":
+        return SlurmEngine(settings.slurm, clock=clock)
+    return LocalEngine(clock=clock)
 
 
 def _recover(table: RunTable) -> None:

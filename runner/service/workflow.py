@@ -17,7 +17,7 @@ from runner.host.entry_points import entry_points
 from runner.host.facts import environment_answer
 from runner.host.interpreter import Interpreter
 from runner.host.interpreter_facts import InterpreterFacts
-from runner.host.memory import gpu_memory, host_memory, max_map_count
+from runner.host.memory import HostMemory, gpu_memory, host_memory, max_map_count
 from runner.host.model_location import ModelLocation
 from runner.host.output_location import OutputLocation, check_disk, check_output, examine_output
 from runner.host.paths import resolved
@@ -93,6 +93,11 @@ class Workflow:
         """What the installed engine offers."""
         return await self._interpreter.catalogue()
 
+    async def mask_variable(self) -> str:
+        """The variable by which the installed torch is shown its GPUs, where a scheduler sets several alike."""
+        witness = (await self._interpreter.facts()).witness
+        return "HIP_VISIBLE_DEVICES" if witness and witness.backend == "rocm" else "CUDA_VISIBLE_DEVICES"
+
     async def hardware(self) -> Hardware:
         """The GPUs of this host, as they are now."""
         return await self._hardware(await self._interpreter.facts())
@@ -106,8 +111,7 @@ class Workflow:
         catalogue = await self._interpreter.catalogue()
         facts = await self._interpreter.facts()
         settings = self._settings
-        # Another scheduler's runs compute elsewhere: what this host has says nothing of them.
-        here = await self._hardware(facts) if settings.engine == "local" else Hardware(accelerator="unknown")
+        here = await self._hardware(facts)
         memory = [gpu.memory_bytes for gpu in here.gpus if gpu.memory_bytes]
         return Capabilities(
             catalogue=catalogue,
@@ -238,7 +242,7 @@ class Workflow:
         found = await self._hardware(facts)
         settings = self._settings
         gpus = gpu_memory(found, settings.gpus)
-        memory = await asyncio.to_thread(host_memory)
+        memory = await asyncio.to_thread(host_memory) if self._computes_here else HostMemory(None, None)
         mirror = settings.datasets.mirror
         held = await asyncio.to_thread(mirrored_datasets, mirror)
         return HostView(
@@ -261,10 +265,17 @@ class Workflow:
             gpus_per_run=gpus.per_run,
             host_memory_bytes=memory.total_bytes,
             host_memory_free_bytes=memory.available_bytes,
-            max_map_count=max_map_count(),
+            max_map_count=max_map_count() if self._computes_here else None,
             history=self._history(),
             algorithm_configs=await self._interpreter.algorithm_configs(),
         )
 
     async def _hardware(self, facts: InterpreterFacts) -> Hardware:
+        if not self._computes_here:
+            return Hardware(accelerator="unknown")
         return await asyncio.to_thread(hardware, facts.witness, self._host_root)
+
+    @property
+    def _computes_here(self) -> bool:
+        """Whether runs compute on this host. What it has says nothing of those that another scheduler places."""
+        return self._settings.engine == "local"

@@ -44,6 +44,7 @@ class Host:
         """`pretended` GPUs stand in for this machine's; without them it is as it is."""
         self.folder = folder
         self.pretended = pretended
+        self.environment: dict[str, str] = {}
         self.state = folder / "state"
         self.models, self.outputs, self.mirror = folder / "models", folder / "outputs", folder / "datasets"
         for made in (self.models, self.outputs, self.mirror):
@@ -54,7 +55,7 @@ class Host:
         self.engine = folder / "engine"
         python = python or interpreter.install(self.engine)
         if pretended is not None:
-            (self.engine / "torch_build.json").write_text('{"cuda": null, "hip": "6.4", "tag": "rocm6.4"}')
+            interpreter.build_for_rocm(self.engine)
         self.config = folder / "runner.yaml"
         self._values = self._settings(python)
         self.daemon: subprocess.Popen[bytes] | None = None
@@ -85,7 +86,7 @@ class Host:
                 stdout=log,
                 stderr=log,
                 stdin=subprocess.DEVNULL,
-                env={**os.environ, "HF_TOKEN": SECRET},
+                env={**os.environ, "HF_TOKEN": SECRET, **self.environment},
             )
         wait_until(self._answers, 30, f"the daemon does not answer: {self.daemon_log()[-2000:]}")
 

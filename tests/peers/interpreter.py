@@ -46,6 +46,11 @@ def tell(folder: Path, **behaviour: Any) -> None:
     (folder / "behaviour.json").write_text(json.dumps(behaviour))
 
 
+def build_for_rocm(folder: Path) -> None:
+    """Its torch is a build for AMD's GPUs from now on."""
+    (folder / "torch_build.json").write_text(json.dumps({"cuda": None, "hip": "6.4", "tag": "rocm6.4"}))
+
+
 def starts(folder: Path) -> int:
     """How often a quantization was started, ever."""
     path = folder / "started"
