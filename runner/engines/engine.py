@@ -60,8 +60,8 @@ class Exit(Written):
     cancelled: bool
     ended_by: str | None = Field(
         None,
-        description='Why the supervisor ended it: "cancel.json", "SIGTERM", "SIGINT", "time_limit", "disk_reserve" or '
-        '"memory_limit".',
+        description='Why the supervisor ended it: "cancel.json", "SIGTERM", "SIGINT", "time_limit", "disk_reserve" '
+        '(also where it failed by itself on a disk that was short) or "memory_limit".',
     )
     ended_because: str = Field("", description="The same for a person, with the numbers that decided it.")
     oom_killed: int = Field(

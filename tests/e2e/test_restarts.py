@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import time
@@ -90,6 +91,22 @@ def test_a_supervisor_killed_while_the_daemon_is_down_means_lost(host: Host) -> 
     host.kill()
     host.start()
     assert host.state_of(run) is RunState.LOST
+    assert host.starts() == 1
+
+
+def test_a_run_of_a_host_that_was_restarted_is_lost_and_says_so(host: Host) -> None:
+    """Stood in for by the records of another boot, and nothing left running."""
+    run, _ = _running(host)
+    host.kill()
+    for pid in host.processes():
+        os.kill(pid, signal.SIGKILL)
+    wait_until(lambda: not host.processes(), 10, "something is left")
+    for record in (host.run_folder(run) / "begun.json", host.run_folder(run) / "child.json"):
+        told = json.loads(record.read_text())
+        record.write_text(record.read_text().replace(told["boot_id"], "00000000-0000-4000-8000-000000000000"))
+    host.start()
+    ended = host.wait_for(run, RunState.LOST, seconds=15)
+    assert ended.reason.startswith("The host was restarted while it ran, so its outcome is not known.")
     assert host.starts() == 1
 
 

@@ -28,12 +28,12 @@ def time_limit(because: str = "") -> Diagnosis:
 
 
 def disk_reserve(because: str = "") -> Diagnosis:
-    """The runner itself ended the command, because it left less of a disk free than must stay free."""
+    """The command left less of a disk free than must stay free: the runner ended it, or it failed by itself then."""
     action = (
         "Free disk space, or choose an output folder on another disk; a scheme with fewer bits also writes less. What "
         "the run left is no model."
     )
-    cause = _with(because, "The disk became so full that the command was ended before it filled it.")
+    cause = _with(because, "The disk became so full that the command was ended, or could not go on.")
     return Diagnosis(FailureClass.HOST, cause, (action,))
 
 

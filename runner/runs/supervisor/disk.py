@@ -37,5 +37,5 @@ def _facts(folder: str) -> os.statvfs_result | None:
             if above == folder:
                 return None
             folder = above
-        except OSError:
+        except (OSError, ValueError):  # a name with a NUL byte is no OSError
             return None

@@ -17,7 +17,7 @@ from .log_cap import LogCap
 from .memory import MemoryWatch
 from .memory_group import MemoryGroup
 from .processes import Process, carries_mark, descendants, identity, living_processes, parse_stat, send_signal
-from .words import say, wall_time
+from .words import duration, say, wall_time
 
 POLL_SECONDS = 0.5  # the end of the command and a cancel are heard at once: by a signal
 SETTLE_SECONDS = 0.5  # a helper such as a resource tracker sees only now that its parent is gone, and ends by itself
@@ -66,6 +66,7 @@ class Supervision:
             self.watch()
             self.end_everything()
             self.hear_trouble()
+            self.blame_disk()
             self.log_cap.cut()
         return self.tell_outcome()
 
@@ -99,6 +100,12 @@ class Supervision:
         if self.child is not None and (words := os.read(self.trouble, 4096)):
             self.could_not_start = words.decode("utf-8", "replace")
 
+    def blame_disk(self) -> None:
+        """A command may fill a disk between two looks. When it failed then, it may have had no room to say why."""
+        failed = self.status not in (None, 0) and self.could_not_start is None
+        if failed and self.ended_by is None and (shortage := self.disk.shortage()):
+            self.ended_by, self.ended_because = "disk_reserve", shortage
+
     def watch(self) -> None:
         """Until the command ended by itself, or there is a reason to end it."""
         while self.reap() and self.status is None and not self.has_to_stop():
@@ -123,7 +130,7 @@ class Supervision:
         """Which of LIMITS, and the numbers that decided it, in a sentence."""
         limit = self.launch.time_limit_seconds
         if time.monotonic() - self.began > limit:
-            return "time_limit", f"It took longer than {limit:,.0f} s, which is the longest that a run may take."
+            return "time_limit", f"It took longer than {duration(limit)}, which is the longest that a run may take."
         if excess := self.memory.excess():
             return "memory_limit", excess
         if shortage := self.disk.shortage():

@@ -31,3 +31,11 @@ def size(amount: float) -> str:
         if amount >= unit:
             return f"{amount / unit:,.1f} {name}"
     return f"{amount / 1e3:,.0f} kB"
+
+
+def duration(seconds: float) -> str:
+    """Seconds as people read them."""
+    for unit, name in ((3600, "hours"), (60, "minutes")):
+        if seconds >= 2 * unit:
+            return f"{round(seconds / unit, 1):g} {name}"
+    return f"{seconds:g} s"

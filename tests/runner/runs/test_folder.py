@@ -29,10 +29,12 @@ from runner.engines.engine import (
 from runner.errors import BadRequest, Broken, Conflict, NotHere
 from runner.runs import folder as module
 from runner.runs.folder import Launch, RunFolder, lock_is_held, new_mark, observe
+from runner.runs.processes import boot_id
 
 AT = "2026-01-01T00:00:00Z"
 NAME = {"boot_id": "b", "pid": 7, "start_ticks": 8}
 BEGUN = NAME | {"wall": AT, "monotonic": 1.5}
+HERE, NOW = {"host": os.uname().nodename}, {"boot_id": boot_id()}
 CANCEL = {"by": "ana", "at": AT, "reason": "no"}
 EXIT = {"exit_code": 3, "cancelled": False, "ended_at": AT, "seconds": 2.5}
 DAMAGED = "{"
@@ -70,6 +72,9 @@ TABLE: list[tuple[Mapping[str, object], bool, Observed]] = [
     ({"begun": BEGUN, "cancel": CANCEL, "exit": never}, False, CancelledBeforeStart(cancel)),
     ({"begun": BEGUN, "exit": never | {"ended_by": "SIGTERM"}}, False, CancelledBeforeStart(None)),
     ({"begun": BEGUN}, False, Lost(begun, None)),
+    ({"begun": BEGUN | HERE}, False, Lost(Begun(**BEGUN | HERE), None, rebooted=True)),
+    ({"begun": BEGUN | HERE | NOW}, False, Lost(Begun(**BEGUN | HERE | NOW), None)),
+    ({"begun": BEGUN | {"host": "node-7"}}, False, Lost(Begun(**BEGUN | {"host": "node-7"}), None)),
     ({"begun": BEGUN, "child": NAME}, False, Lost(begun, child)),
     ({"begun": BEGUN, "child": NAME, "cancel": CANCEL}, False, Lost(begun, child)),
     ({"begun": DAMAGED, "child": NAME}, False, Lost(None, child)),

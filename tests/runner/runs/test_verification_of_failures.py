@@ -42,6 +42,9 @@ FAILED = {
     "killed in a container": Failed({"exit_code": 137}, FailureClass.KILLED, "SIGKILL"),
     "terminated": Failed({"exit_code": -15}, FailureClass.KILLED, "asked to end (SIGTERM)"),
     "time limit": Failed({"exit_code": -15, "ended_by": "time_limit"}, FailureClass.KILLED, "longer than a run may"),
+    "time limit, ended politely": Failed(
+        {"exit_code": 0, "ended_by": "time_limit"}, FailureClass.KILLED, "longer than a run may"
+    ),
     "disk reserve": Failed(
         {"exit_code": -15, "ended_by": "disk_reserve", "ended_because": "2.0 GB are free on /out, 5.0 GB must be."},
         FailureClass.HOST,
