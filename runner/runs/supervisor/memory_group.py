@@ -27,7 +27,7 @@ class MemoryGroup:
     @classmethod
     def make(cls, name: str, limit_bytes: float, root: Path = Path("/")) -> MemoryGroup | None:
         """A new group with this limit; None where there is no limit, or no group may be made here."""
-        parent = None if math.isinf(limit_bytes) else _delegated(root)
+        parent = None if math.isinf(limit_bytes) else delegated(root)
         if parent is None:
             return None
         group = cls(parent / name)
@@ -67,7 +67,7 @@ class MemoryGroup:
             self._folder.rmdir()
 
 
-def _delegated(root: Path) -> Path | None:
+def delegated(root: Path) -> Path | None:
     """The group above our own, when it is ours to divide: it has the memory controller and belongs to this user."""
     with contextlib.suppress(OSError):
         for line in (root / "proc/self/cgroup").read_text().splitlines():

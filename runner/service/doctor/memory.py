@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
 from runner.host.evidence import text_of
 from runner.host.memory import host_memory
+from runner.runs.supervisor.memory_group import delegated
 from runner.service import terminal
 from runner.service.doctor.subject import Subject, informs, warns
 from schemas.artifacts.plan import Finding
@@ -35,29 +34,16 @@ def memory(subject: Subject) -> Iterator[Finding]:
 
 
 def _enforced(subject: Subject) -> Iterator[Finding]:
-    """Source: cgroup v2; a group may be made where its parent hands out the memory controller and may be written."""
-    group = delegated_group(subject.root)
+    """Source: cgroups(7); a run's group is made beside that of the service, below one that was delegated to it."""
+    group = delegated(subject.root)
     if group is not None:
         yield informs("memory_enforced", f"A memory limit of a run would be kept by the kernel: {group} is delegated.")
         return
     limit = subject.settings.limits.run_memory_bytes
-    hint = "Under systemd set Delegate=memory in the runner's unit; a container needs cgroup v2, writable."
+    hint = "With systemd 254 or later set Delegate=memory and DelegateSubgroup=daemon in the runner's unit."
     if limit is None:
         message = "A memory limit of a run could only be watched: no control group is delegated."
         yield informs("memory_watched", message, hint)
     else:
         message = f"limits.run_memory_bytes is {terminal.size(limit)}, and can only be watched: no group is delegated."
         yield warns("memory_watched", message, hint)
-
-
-def delegated_group(root: Path) -> Path | None:
-    """The control group below which a run could get one with a memory limit: our own, or the one above it."""
-    for line in (text_of(root / "proc/self/cgroup") or "").splitlines():
-        if not line.startswith("0::/"):
-            continue
-        own = root / "sys/fs/cgroup" / line.removeprefix("0::/").strip("/")
-        for group in (own.parent, own) if line != "0::/" else (own,):
-            handed = (text_of(group / "cgroup.subtree_control") or "").split()
-            if "memory" in handed and os.access(group, os.W_OK | os.X_OK, effective_ids=True):
-                return group
-    return None

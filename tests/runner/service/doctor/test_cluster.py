@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -99,14 +100,14 @@ def test_a_memory_limit_that_can_only_be_watched_warns(tmp_path: Path) -> None:
     assert (said.severity, "is 2.0 GB, and can only be watched" in said.message) == (Severity.WARNS, True)
 
 
-def test_a_delegated_group_enforces_limits(tmp_path: Path) -> None:
+def test_a_delegated_group_enforces_limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     subject = host(tmp_path)
     write(subject.root, "proc/self/cgroup", "0::/system.slice/ptq-runner.service/daemon\n")
     place = "sys/fs/cgroup/system.slice/ptq-runner.service"
-    write(subject.root, f"{place}/daemon/cgroup.subtree_control", "\n")
-    write(subject.root, f"{place}/cgroup.subtree_control", "cpu pids\n")
+    monkeypatch.setattr(os, "getxattr", lambda _, name: b"1" if name == "user.delegate" else b"")
+    write(subject.root, f"{place}/cgroup.controllers", "cpu pids\n")
     assert set(found(memory, subject)) == {"memory_watched"}
-    write(subject.root, f"{place}/cgroup.subtree_control", "cpu memory pids\n")
+    write(subject.root, f"{place}/cgroup.controllers", "cpu memory pids\n")
     assert place in found(memory, subject)["memory_enforced"].message
 
 
