@@ -5,7 +5,8 @@ is made only where the processes of this service lie in a group *below* one that
 Delegate=memory and DelegateSubgroup= together. The run's group is made beside theirs. When the run needs more than its
 limit, the kernel kills all of it at once.
 
-Making and entering groups was tried on a real hierarchy; memory.max and what the kernel then does, on a pretend one.
+The kernel's rules for making and entering groups were seen on a real hierarchy, with another controller. memory.max,
+and what the kernel does at the limit, was tried on a pretend tree only.
 """
 
 from __future__ import annotations
