@@ -6,7 +6,9 @@ from dataclasses import dataclass
 
 from bot.cards.card import Action, ActionKind, Button, ButtonStyle
 from bot.cards.texts import plain
+from bot.conversation.offered import offer_digest
 from bot.conversation.state import Checkpoint, State, asked_at
+from schemas.artifacts.report import Offer
 from schemas.digest import short
 
 
@@ -49,6 +51,13 @@ class Buttons:
     def revise(self, label: str = "Back to the plan", style: ButtonStyle = "plain") -> Button:
         """Back to the plan."""
         return Button(label=label, action=self._action(ActionKind.REVISE), style=style)
+
+    def offer(self, offer: Offer, style: ButtonStyle = "plain") -> Button:
+        """What a failed run offers instead, for a new plan."""
+        action = Action(
+            kind=ActionKind.OFFER, conversation=self.conversation, digest=short(offer_digest(offer)), step=self.step
+        )
+        return Button(label=plain(offer.label), action=action, style=style)
 
     def _action(self, kind: ActionKind) -> Action:
         digest = plain(short(self.digest))[:64]

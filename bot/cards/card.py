@@ -109,11 +109,12 @@ class ActionKind(StrEnum):
     CANCEL = "cancel"
     RETRY = "retry"
     REVISE = "revise"
+    OFFER = "offer"
 
 
 class Action(Document):
     """What a click carries: an id, a checkpoint, the digest's beginning and the step that its card showed, 0 for none.
-    The stored state decides what it means."""
+    The digest is that of the document that was asked about, or of the offer. The stored state decides what it means."""
 
     kind: ActionKind
     conversation: int

@@ -23,7 +23,7 @@ from bot.cards.failure import failure_card
 from bot.cards.outcome import accepted_risks, decided, outcome_in_words
 from bot.cards.plan import plan_card
 from bot.cards.result import result_card
-from bot.cards.run import handing_over_card, quiet_since, run_card, run_closed_card
+from bot.cards.run import handing_over_card, quiet_since, run_card, run_closed_card, turn_card
 from bot.cards.working import working_card
 from bot.conversation.decision import Verdict
 from bot.conversation.state import (
@@ -47,7 +47,10 @@ from schemas.artifacts.analysis import ModelAnalysis
 from schemas.artifacts.manifest import RunManifest
 from schemas.artifacts.plan import QuantPlan
 from schemas.digest import short
-from schemas.runs import Run
+from schemas.runs import Run, RunState
+
+WORTH_A_NOTICE = timedelta(seconds=60)
+"""A run that waited longer is told of when it begins: nobody looks at the thread any more."""
 
 Look = Callable[[str], Card | None]
 """The card that a slot has to show until now."""
@@ -165,7 +168,7 @@ def _cards(move: _Move) -> list[tuple[str, Card]]:
         case Ended():
             return _ending(move, state)
     assert front is not None  # only what is over has none
-    return [*_closed_run(move), (front, card)]
+    return [*_closed_run(move), (front, card), *_turn(move)]
 
 
 def _review(move: _Move, state: ReviewingAnalysis | ReviewingPlan | ReviewingCommand) -> Card:
@@ -219,6 +222,16 @@ def _closed_run(move: _Move) -> list[tuple[str, Card]]:
     return [(f"run:{step}", run_closed_card(move.after, run))]
 
 
+def _turn(move: _Move) -> list[tuple[str, Card]]:
+    """A message of its own when a run begins that had waited. It stays as it is."""
+    state, slot = move.after, f"turn:{move.after.step}"
+    if not isinstance(state, Running) or state.run.state is not RunState.RUNNING or move.shown(slot) is not None:
+        return []
+    run = state.run
+    waited = (run.started_at or move.at) - run.submitted_at
+    return [(slot, turn_card(state))] if waited > WORTH_A_NOTICE else []
+
+
 def _ending(move: _Move, state: Ended) -> list[tuple[str, Card]]:
     """The end as a message of its own: after a run, and for a requester who did not end it. Else the card says it."""
     card = ending_card(move.conversation, state, move.patience)
@@ -262,6 +275,7 @@ def _with_mention(move: _Move, cards: list[tuple[str, Card]]) -> list[tuple[str,
     after_run = isinstance(move.before, Running) and not isinstance(move.after, Running)
     after_run = after_run or _found_again(move)
     ping = by_another or ended_by_time or after_run or _run_that_ended(move) is not None
+    ping = ping or any(slot.startswith("turn:") for slot, _ in cards)
     told = []
     for slot, card in cards:
         there = move.shown(slot)

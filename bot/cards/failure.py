@@ -10,6 +10,7 @@ from bot.cards.buttons import Buttons
 from bot.cards.card import Block, Button, Card, Note, Tone
 from bot.cards.run import PHASES, took
 from bot.cards.texts import last_part, line, plain
+from bot.conversation.offered import offers_of
 from bot.conversation.person import Person
 from bot.conversation.sentences import about_output, what_failed
 from bot.conversation.state import Failed, Stage
@@ -18,6 +19,7 @@ from schemas.artifacts.report import FailureClass
 from schemas.runs import Run
 
 _CHECKS = 6
+_OFFERED = 2  # as buttons, beside three others; all stand on the card with the number that takes them
 _SENTENCE = 20  # letters from which on a text stands for itself
 
 _AGAIN = {
@@ -31,6 +33,10 @@ _OTHER_FOLDER = "Press Edit to name another folder, or say so: output my-folder.
 _CHANGE_FIRST = (
     "Nothing is run again by itself. Back to the plan keeps the analysis and lets you change what stopped the run. "
     "Try again offers the same command again; it needs a new yes."
+)
+_OFFERS = (
+    "Nothing is run again by itself. What is offered makes a new plan, by its button or by words: take offer 1. "
+    "Try again offers the same command again. Each needs a new yes."
 )
 _UNKNOWN = (
     "Its outcome is not known. It is not run again by itself: look at its output first. "
@@ -59,6 +65,7 @@ def failure_card(conversation: int, state: Failed, mention: Person | None = None
             *(_run_facts(state.run, told, unknown=state.unresolved) if state.run else [_facts(state)]),
             *_evidence(state, told),
             *notes("What to do next", _actions(state, told)),
+            *notes("What may help, with a new plan and a new yes", _offers(state)),
             paragraph(_what_buttons_do(state)),
         ],
         f"{title}: {name}. {line(state.trouble.sentence().removeprefix(f'{title}: '), 180)}",
@@ -96,6 +103,10 @@ def _buttons(conversation: int, state: Failed) -> tuple[Button, ...]:
     if state.analysis is None:
         # There is no plan to go back to: only the request itself can be changed.
         return (buttons.retry(), buttons.edit(), buttons.cancel())
+    if offers := offers_of(state)[:_OFFERED]:
+        first, *others = offers
+        offered = (buttons.offer(first, "primary"), *(buttons.offer(one) for one in others))
+        return (*offered, buttons.revise(), buttons.retry("plain"), buttons.cancel())
     if _needs_change(state):
         return (buttons.revise(style="primary"), buttons.retry("plain"), buttons.cancel())
     return (buttons.retry(), buttons.revise(), buttons.cancel())
@@ -109,6 +120,8 @@ def _needs_change(state: Failed) -> bool:
 def _what_buttons_do(state: Failed) -> str:
     if about_output(state):
         return _OTHER_FOLDER
+    if offers_of(state):
+        return _OFFERS
     if _needs_change(state):
         return _CHANGE_FIRST
     back = " Back to the plan keeps the analysis." if state.analysis is not None else ""
@@ -137,9 +150,18 @@ def _run_facts(run: Run, told: _Told, *, unknown: bool) -> list[Block]:
             ("Reached", f"{progress.percent:.0f} %, {PHASES[progress.phase]}"),
             ("Took", took(run)),
             ("Run", run.id),
-            ("Output folder", f"{plain(run.output_dir)} (what it wrote until then may lie there)"),
+            ("GPUs", ", ".join(run.gpus)),
+            ("Job", run.job),
+            ("Output folder", run.output_dir),
+            ("Set apart", f"{plain(run.partial_output)} (no finished model)" if run.partial_output else None),
             ("Code", run.code),
         ),
+    ]
+
+
+def _offers(state: Failed) -> list[Note]:
+    return [
+        note(Severity.INFORMS, f"{number}. {one.label}", one.reason) for number, one in enumerate(offers_of(state), 1)
     ]
 
 

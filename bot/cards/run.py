@@ -72,6 +72,14 @@ def run_card(conversation: int, state: Running, quiet_since: str = "") -> Card:
     return _progress(conversation, state, quiet_since)
 
 
+def turn_card(state: Running) -> Card:
+    """The run waited, and has begun: for who turned to other things meanwhile."""
+    run = state.run
+    where = f" on {', '.join(run.gpus)}" if run.gpus else f" as {run.job}" if run.job else ""
+    told = f"{_what(state, run.scheme)} has begun on {state.request.runner}{where}."
+    return make_card("Its turn has come", Tone.WORKING, [paragraph(told)], f"Its turn has come: {told}")
+
+
 def run_closed_card(state: Base, run: Run) -> Card:
     """The last words of the run's message: how it ended and after what time. The result has a message of its own."""
     ended = _last_words(run)
@@ -85,6 +93,8 @@ def run_closed_card(state: Base, run: Run) -> Card:
                 run,
                 run.output_dir,
                 ("Took", took(run)),
+                ("GPUs", ", ".join(run.gpus)),
+                ("Job", run.job),
                 ("Reached", f"{run.progress.percent:.0f} %, {PHASES[run.progress.phase]}"),
                 *_perplexities(run.progress),
             )
@@ -119,11 +129,18 @@ def _queued(conversation: int, state: Running, since: str) -> Card:
         Tone.WORKING,
         [
             meter(f"waiting in the queue{place}", 0.0, stale=_stale(state.silent, since)),
+            *([paragraph(plain(run.reason))] if run.reason else []),
             _facts(
-                state, run, run.output_dir, ("Position", run.position), ("Submitted", amounts.moment(run.submitted_at))
+                state,
+                run,
+                run.output_dir,
+                ("Position", run.position),
+                ("Priority", run.priority if run.priority != "normal" else None),
+                ("Its turn may come", amounts.moment(run.expected_start) if run.expected_start else None),
+                ("Submitted", amounts.moment(run.submitted_at)),
             ),
         ],
-        f"Run of {_what(state, run.scheme)} waits in the queue{place}.{_quiet(state)}",
+        f"Run of {_what(state, run.scheme)} waits in the queue{place}. {line(run.reason, 150)}{_quiet(state)}".strip(),
         buttons=_cancel(conversation, state),
     )
 
@@ -137,10 +154,13 @@ def _progress(conversation: int, state: Running, since: str) -> Card:
         Tone.WORKING,
         [
             meter(phase, progress.percent, detail, _stale(state.silent, since)),
+            *([paragraph(plain(run.reason))] if run.reason else []),
             _facts(
                 state,
                 run,
                 run.output_dir,
+                ("GPUs", ", ".join(run.gpus)),
+                ("Job", run.job),
                 ("Started", amounts.moment(run.started_at) if run.started_at else None),
                 *_perplexities(progress),
             ),

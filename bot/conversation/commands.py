@@ -8,6 +8,7 @@ from datetime import datetime
 from bot.conversation.person import Person
 from bot.conversation.request import Changes
 from bot.conversation.state import Checkpoint, Trouble
+from bot.conversation.words.orders.order import Order
 from schemas.artifacts.analysis import ModelAnalysis
 from schemas.artifacts.manifest import RunManifest
 from schemas.artifacts.plan import QuantPlan
@@ -73,6 +74,22 @@ class Revise(Human):
     """Back to the plan, after a failure or an end. `step` as for Approve."""
 
     step: int = 0
+
+
+@dataclass(frozen=True)
+class TakeOffer(Human):
+    """What a failed run offers instead shall be planned. `offer` is the digest of the offer, or its first 12 digits.
+    `step` as for Approve."""
+
+    offer: str
+    step: int = 0
+
+
+@dataclass(frozen=True)
+class GiveOrder(Human):
+    """An order to a runner. It moves no conversation."""
+
+    order: Order
 
 
 @dataclass(frozen=True)
@@ -207,6 +224,8 @@ Command = (
     | Cancel
     | Retry
     | Revise
+    | TakeOffer
+    | GiveOrder
     | Remark
     | Analysed
     | Planned

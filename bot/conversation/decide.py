@@ -19,6 +19,7 @@ from bot.conversation.commands import (
     Command,
     Delayed,
     Expire,
+    GiveOrder,
     NoBetterAnalysis,
     Planned,
     Prepared,
@@ -31,11 +32,13 @@ from bot.conversation.commands import (
     RunSilent,
     StepFailed,
     Submitted,
+    TakeOffer,
 )
 from bot.conversation.decision import Decision, Ignore, Proceed, Refuse
 from bot.conversation.endings import cancel, expire
 from bot.conversation.going_back import retry, revise
 from bot.conversation.news import missing, news, silent
+from bot.conversation.offered import take
 from bot.conversation.person import Person, Place
 from bot.conversation.policy import Facts, Policy, Right
 from bot.conversation.request import Request
@@ -60,7 +63,7 @@ def begin(request: Request, by: Person, place: Place, policy: Policy) -> Proceed
 def decide(state: State, command: Command, policy: Policy) -> Decision:
     """What a command means in a state. Who may give it is asked of the policy, and of nothing else."""
     match command:
-        case Cancel() | Retry() | Revise() if command.step not in (0, state.step):
+        case Cancel() | Retry() | Revise() | TakeOffer() if command.step not in (0, state.step):
             return seen.gone(state)
         case Approve():
             return approve(state, command, policy)
@@ -74,6 +77,10 @@ def decide(state: State, command: Command, policy: Policy) -> Decision:
             return retry(state, command, policy)
         case Revise():
             return revise(state, command, policy)
+        case TakeOffer():
+            return take(state, command, policy)
+        case GiveOrder():
+            return Ignore("an order is for a runner, and no conversation moves for it")
         case Remark():
             return _remark(state, command)
         case Analysed() | Planned() | Prepared() | Submitted() | StepFailed() | Delayed():

@@ -6,10 +6,18 @@ from collections.abc import Sequence
 
 from pydantic import ValidationError
 
+from bot.conversation.changes import change
+from bot.conversation.commands import Change, TakeOffer
+from bot.conversation.decision import Decision
+from bot.conversation.policy import Policy
+from bot.conversation.request import Changes
+from bot.conversation.seen import means
+from bot.conversation.sentences import refuse, sayable, standing
 from bot.conversation.state import Failed, Stage, State
 from bot.conversation.words.orders import Order
 from schemas.artifacts.plan import PlanChoices
 from schemas.artifacts.report import Offer
+from schemas.digest import digest
 
 
 def offers_of(state: State) -> Sequence[Offer]:
@@ -18,6 +26,19 @@ def offers_of(state: State) -> Sequence[Offer]:
     if not isinstance(state, Failed) or state.stage is not Stage.RUN or state.run is None or state.run.report is None:
         return ()
     return [one for one in state.run.report.offers if _fits(one)]
+
+
+def offer_digest(offer: Offer) -> str:
+    """What names an offer on its button."""
+    return digest(offer)
+
+
+def take(state: State, command: TakeOffer, policy: Policy) -> Decision:
+    """An offer that is taken is a change of what was asked for: a new plan, which needs the same approvals as any."""
+    taken = next((one for one in offers_of(state) if means(command.offer, offer_digest(one))), None)
+    if taken is None:
+        return refuse("no_offer", f"This is not offered any more. {standing(state)}", sayable(state))
+    return change(state, Change(command.by, command.at, command.where, Changes(choices=taken.choices)), policy)
 
 
 def offered(order: Order, offers: Sequence[Offer]) -> Offer | None:

@@ -23,6 +23,9 @@ class Right(StrEnum):
     CANCEL = "cancel"
     RETRY = "retry"
     REVISE = "revise"
+    QUEUE = "queue"
+    URGE = "urge"
+    YIELD = "yield"
 
 
 @dataclass(frozen=True)
@@ -42,11 +45,12 @@ class Facts:
 class Policy:
     """The rules of an installation. People are ids such as "slack:U1".
 
-    The requester decides about a conversation. As soon as `approvers` has members, only they approve commands. Only who
-    stands in `remote_code` may ask for a model's own code and approve a command that runs it; while it is empty, nobody
-    may. `approvers` and `admins` may cancel anything. `channels` holds, by platform, the ids of the channels in which
-    requests are taken: a platform without an entry allows all of its channels, an empty entry none. `runners` are the
-    names of the configured runners; the first is taken where nobody names one.
+    The requester decides about a conversation. As soon as `approvers` has members, only they approve commands. Only
+    who stands in `remote_code` may ask for a model's own code and approve a command that runs it; while it is
+    empty, nobody may. `approvers` and `admins` may cancel anything and give runs their place in the queue; `admins`
+    alone pause, drain and open the queues of runners. `channels` holds, by platform, the ids of the channels in
+    which requests are taken: a platform without an entry allows all of its channels, an empty entry none. `runners`
+    are the names of the configured runners; the first is taken where nobody names one.
     """
 
     approvers: tuple[str, ...] = ()
@@ -100,7 +104,12 @@ class Policy:
                 allowed = self.remote_code
             case Right.COMMAND:
                 allowed = self.approvers or (facts.requester.id,)
-            case Right.CANCEL:
+            case Right.QUEUE:
+                allowed = self.admins
+            case Right.URGE:
+                # Who lets a run go before others decides for those others too.
+                allowed = dict.fromkeys((*self.approvers, *self.admins)) or (facts.requester.id,)
+            case Right.CANCEL | Right.YIELD:
                 allowed = dict.fromkeys((facts.requester.id, *self.approvers, *self.admins))
             case _:
                 allowed = (facts.requester.id,)
@@ -132,6 +141,9 @@ _ACTS = {
     Right.CANCEL: "cancel this",
     Right.RETRY: "try this again",
     Right.REVISE: "take this back to the plan",
+    Right.QUEUE: "pause, drain or open a runner's queue",
+    Right.URGE: "let this run go before others",
+    Right.YIELD: "change the place of this run",
 }
 
 

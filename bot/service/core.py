@@ -16,7 +16,17 @@ from bot.cards.drawing import Documents, draw
 from bot.cards.texts import line
 from bot.clock import Clock
 from bot.conversation.approvals import who_may_run
-from bot.conversation.commands import Analysed, BetterAnalysis, Change, Command, Human, Planned, Prepared, RunNews
+from bot.conversation.commands import (
+    Analysed,
+    BetterAnalysis,
+    Change,
+    Command,
+    GiveOrder,
+    Human,
+    Planned,
+    Prepared,
+    RunNews,
+)
 from bot.conversation.decide import begin, decide
 from bot.conversation.decision import Ignore, Proceed, Refuse
 from bot.conversation.explaining import explain_runners
@@ -29,9 +39,10 @@ from bot.conversation.words.vocabulary import Vocabulary
 from bot.errors import OutputTaken, RowUnreadable, StoreError
 from bot.platforms.contract import Clicked, Edited, Event, Platform, Receipt, Said
 from bot.service.explaining import Offers, answered, nothing_known
+from bot.service.orders import Errand, Orders, errand_of
 from bot.service.output_folder import output_taken
-from bot.service.pause import pause
-from bot.service.reading import NO_OFFER, NO_ORDERS, command_of, where
+from bot.service.pause import Backoff, pause
+from bot.service.reading import NO_OFFER, command_of, where
 from bot.store.records import Conversation, Outcome, StoredEvent
 from bot.store.store import Store
 from bot.store.unit import Unit
@@ -52,6 +63,7 @@ NO_MODEL = (
     "Name one, as in: quantize Qwen/Qwen3-8B to fp8, or: quantize /models/my-model to int4_wo_32."
 )
 NO_THREAD = "This is no thread of mine. Ask for a model in a new one, as in: quantize Qwen/Qwen3-8B to fp8."
+NO_RUNNERS = "There are no runners here to give an order to."
 BROKEN = "This could not be acted upon because of a fault of the bot; it was logged. Nothing was changed."
 
 
@@ -61,6 +73,8 @@ class _Acted:
 
     outcome: Outcome
     conversation: Conversation | None = None
+    errand: Errand | None = None
+    """What has to be done before there is an outcome: the event stays open until then."""
 
 
 class Core:
@@ -75,6 +89,7 @@ class Core:
         patience: timedelta | None = None,
         offers: Offers = nothing_known,
         runners: Callable[[], Sequence[KnownRunner]] = tuple,
+        orders: Orders | None = None,
     ) -> None:
         self._store = store
         self._patience = patience
@@ -83,6 +98,8 @@ class Core:
         self._vocabulary = vocabulary
         self._offers = offers
         self._runners = runners
+        self._orders = orders
+        self._errands: dict[int, asyncio.Task[None]] = {}
         self._work = asyncio.Event()
         self._moved: list[Callable[[Conversation], None]] = []
         self._platforms: dict[str, Platform] = {}
@@ -122,14 +139,51 @@ class Core:
             self._tell(moved)
 
     async def _round(self) -> bool:
-        waiting = await self._store.read(lambda reader: reader.waiting_events(_AT_ONCE))
+        found = await self._store.read(lambda reader: reader.waiting_events(_AT_ONCE + len(self._errands)))
+        waiting = [stored for stored in found if stored.id not in self._errands]
         for stored in waiting:
             acted = await self._act(stored)
+            if acted.errand is not None:
+                self._send(stored, acted.errand, acted.conversation)
+                continue
             if acted.conversation is not None:
                 self._tell(acted.conversation)
             if acted.outcome.text:
                 self._whisper_soon(stored.event, acted.outcome.text)
         return bool(waiting)
+
+    def _send(self, stored: StoredEvent, errand: Errand, conversation: Conversation | None) -> None:
+        """Carry an order out beside everything else: a runner may take its time to answer."""
+        task = asyncio.create_task(self._carry_out(stored, errand, conversation))
+        self._errands[stored.id] = task
+        task.add_done_callback(lambda _: self._errands.pop(stored.id, None))
+
+    async def _carry_out(self, stored: StoredEvent, errand: Errand, conversation: Conversation | None) -> None:
+        assert self._orders is not None
+        done, told = await self._orders.carry_out(errand)
+        outcome = Outcome(verdict="proceeded" if done else "refused", text=told)
+        about = conversation.id if conversation is not None else None
+        did = {
+            "runner": errand.runner,
+            "run": errand.run,
+            "order": errand.order.order.model_dump(exclude_defaults=True),
+        }
+
+        def settle(unit: Unit) -> None:
+            now = self._clock.now()
+            unit.audit(stored.event.person.id, "ordered" if done else "order_refused", about, did, now)
+            unit.settle(stored.id, outcome, about, now)
+
+        backoff = Backoff(_STORE_PAUSE_SECONDS, _WHISPER_SECONDS)
+        while True:
+            try:
+                await self._store.write(settle)
+            except StoreError as error:
+                log.error("the outcome of an order waits: %s", error.sentence())
+                await pause(backoff.seconds())
+            else:
+                break
+        self._whisper_soon(stored.event, told)
 
     async def _act(self, stored: StoredEvent) -> _Acted:
         # One event that this program cannot digest, or whose thread it cannot, must not keep all others waiting.
@@ -159,7 +213,13 @@ class Core:
             else:
                 command = answered(command, unit, conversation, self._offers, self._runners())
                 command = self._placed(command, conversation.state)
-                acted = self._decide(unit, conversation, command, stored.id, now)
+                acted = (
+                    self._ordered(command, conversation)
+                    if isinstance(command, GiveOrder)
+                    else self._decide(unit, conversation, command, stored.id, now)
+                )
+        if acted.errand is not None:
+            return acted
         spoken_of = acted.conversation or conversation
         unit.settle(stored.id, acted.outcome, spoken_of.id if spoken_of else None, now)
         return acted
@@ -169,8 +229,10 @@ class Core:
             return _Acted(Outcome(verdict="refused", text=NO_THREAD))
         understood = understand(event.what.text, None, self._vocabulary())
         changes = understood.changes
+        if understood.order is not None and understood.order.kind == "offer":
+            return _Acted(Outcome(verdict="refused", text=NO_OFFER))
         if understood.order is not None:
-            return _Acted(Outcome(verdict="refused", text=NO_ORDERS if understood.order.kind != "offer" else NO_OFFER))
+            return self._ordered(GiveOrder(event.person, event.at, where(event.place), understood.order), None)
         asks = understood.intent is Intent.QUESTION and not understood.unread
         if asks and (told := explain_runners(event.what.text, self._runners())):
             return _Acted(Outcome(verdict="refused", text=told))
@@ -186,6 +248,14 @@ class Core:
                 unit.audit(event.person.id, "asked", conversation.id, {"text": request.text}, now)
                 self._draw(unit, conversation, None, Proceed(state), Documents(), now)
                 return _Acted(Outcome(verdict="proceeded"), conversation)
+
+    def _ordered(self, command: GiveOrder, conversation: Conversation | None) -> _Acted:
+        """What an order means; it is carried out later, and its event stays open until then."""
+        state = conversation.state if conversation is not None else None
+        errand = NO_RUNNERS if self._orders is None else errand_of(command, state, self._policy, self._runners())
+        if isinstance(errand, str):
+            return _Acted(Outcome(verdict="refused", text=errand), conversation)
+        return _Acted(Outcome(verdict="ignored"), conversation, errand)
 
     def _placed(self, command: Command, state: State) -> Command:
         """A change that asks for a runner, with the one that it means by what is known now; any other as it is."""

@@ -19,6 +19,7 @@ from bot.platforms.contract import Platform
 from bot.service.core import Core
 from bot.service.expiry import expire
 from bot.service.known_runners import known_runners, labels_of
+from bot.service.orders import Orders
 from bot.service.outbox import Outbox
 from bot.service.policy import policy_of
 from bot.service.runner_client import RunnerClient, Runners
@@ -72,7 +73,7 @@ async def wired(settings: BotSettings, clock: Clock | None = None) -> AsyncItera
         def known() -> Sequence[KnownRunner]:
             return known_runners(settings, runners)
 
-        core = Core(store, policy_of(settings), clock, vocabulary, patience, offers, known)
+        core = Core(store, policy_of(settings), clock, vocabulary, patience, offers, known, Orders(runners))
         worker = Worker(store, runners, clock, core.answer)
         core.on_move(worker.consider)
         yield Bot(settings, store, core, worker, runners, clock)

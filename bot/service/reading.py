@@ -5,10 +5,20 @@ from __future__ import annotations
 from datetime import datetime
 
 from bot.cards.card import Action, ActionKind
-from bot.conversation.commands import Approve, Cancel, Change, Command, Reject, Remark, Retry, Revise
-from bot.conversation.offered import offered, offers_of
+from bot.conversation.commands import (
+    Approve,
+    Cancel,
+    Change,
+    Command,
+    GiveOrder,
+    Reject,
+    Remark,
+    Retry,
+    Revise,
+    TakeOffer,
+)
+from bot.conversation.offered import offer_digest, offered, offers_of
 from bot.conversation.person import Person, Place
-from bot.conversation.request import Changes
 from bot.conversation.state import State, asked_at
 from bot.conversation.words.again import Again, wanted_again
 from bot.conversation.words.orders import Order
@@ -19,7 +29,6 @@ from bot.platforms.contract import Clicked, Edited, Event, Said
 _LONGEST_REMARK = 2000
 
 NO_OFFER = "Nothing is offered here."
-NO_ORDERS = "Queues of runners and the priority of runs cannot be changed from here."
 
 
 def where(place: Place) -> str:
@@ -54,6 +63,8 @@ def _click(event: Event, action: Action) -> Command | None:
             return Retry(*actor, action.step)
         case ActionKind.REVISE:
             return Revise(*actor, action.step)
+        case ActionKind.OFFER:
+            return TakeOffer(*actor, action.digest, action.step)
         case _:
             return None  # opening the edit form is the platform's own
 
@@ -86,11 +97,11 @@ def _words(event: Event, text: str, state: State, seen: str, vocabulary: Vocabul
 
 
 def _order(order: Order, actor: tuple[Person, datetime, str], text: str, state: State) -> Command:
-    """An offer that is taken is a change of what was asked for; it needs the same approvals as any other."""
+    """An offer is taken by its number or its words; any other order is for a runner."""
     if order.kind == "offer":
         offers = offers_of(state)
         if (taken := offered(order, offers)) is not None:
-            return Change(*actor, Changes(choices=taken.choices))
+            return TakeOffer(*actor, offer_digest(taken))
         there = "; ".join(f"{number}. {one.label}" for number, one in enumerate(offers, 1))
         return Remark(*actor, text[:_LONGEST_REMARK], hint=f"These are offered: {there}." if there else NO_OFFER)
-    return Remark(*actor, text[:_LONGEST_REMARK], hint=NO_ORDERS)
+    return GiveOrder(*actor, order)

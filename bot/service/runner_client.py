@@ -27,11 +27,15 @@ from schemas.api import (
     ManifestRequest,
     PlanAnswer,
     PlanRequest,
+    PriorityRequest,
+    Queue,
+    QueueMode,
+    QueueRequest,
     RunList,
     RunSubmission,
 )
 from schemas.digest import digest
-from schemas.runs import Run
+from schemas.runs import QueuePriority, Run
 
 
 @dataclass(frozen=True)
@@ -180,6 +184,17 @@ class RunnerClient:
         """End a run for good. Asking twice is the same as asking once."""
         request = CancelRequest(by=by[:200] or "somebody", reason=reason[:1000])
         path = f"{_path(run)}/cancel"
+        return self._same(run, await self._connection.document("POST", path, Run, self._seconds.document, request))
+
+    async def set_queue(self, mode: QueueMode, by: str, reason: str = "") -> Queue:
+        """Open, pause or drain its queue. Asking twice is the same as asking once."""
+        request = QueueRequest(mode=mode, by=by[:200] or "somebody", reason=reason[:1000])
+        return await self._connection.document("POST", "/v1/queue", Queue, self._seconds.document, request)
+
+    async def set_priority(self, run: str, priority: QueuePriority, by: str) -> Run:
+        """Give a run that waits another place."""
+        request = PriorityRequest(priority=priority, by=by[:200] or "somebody")
+        path = f"{_path(run)}/priority"
         return self._same(run, await self._connection.document("POST", path, Run, self._seconds.document, request))
 
     async def log(self, run: str, offset: int = 0) -> LogPiece:

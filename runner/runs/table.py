@@ -207,7 +207,12 @@ class RunTable:
             ranked = Ranked(priority=priority, by=self._redactor.redact_text(by), at=self._clock.now())
             entry.folder.write(PRIORITY_FILE, ranked.model_dump_json(indent=1).encode() + b"\n")
             entry.run = entry.run.model_copy(update={"priority": priority})
+            told = entry.run.last_event
             self._renumber()
+            if (
+                entry.run.last_event == told
+            ):  # its place is as before, and those who look at it have to know all the same
+                self.tell(entry, StateChanged(state=RunState.QUEUED, code=entry.run.code, reason=entry.run.reason))
             self.work_waits.set()
         return entry.run
 

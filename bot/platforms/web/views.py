@@ -27,6 +27,7 @@ _DONE_BY_CLICK = {
     ActionKind.CANCEL: "pressed Cancel",
     ActionKind.RETRY: "pressed Try again",
     ActionKind.REVISE: "pressed Back to the plan",
+    ActionKind.OFFER: "took an offer",
 }
 _PLATFORMS = {"web": "this page", "slack": "Slack", "discord": "Discord", "script": "script"}
 _PICTURES = (".png",)

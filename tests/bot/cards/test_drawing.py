@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from bot.cards.card import ActionKind, Attachment, Card, Tone
-from bot.cards.drawing import Documents, Drawn, draw, front_slot
+from bot.cards.drawing import WORTH_A_NOTICE, Documents, Drawn, draw, front_slot
 from bot.conversation.decision import Verb, Verdict
 from bot.conversation.person import Person
 from bot.conversation.request import Changes
@@ -99,6 +99,31 @@ def test_the_run_is_one_message_from_handing_over_to_its_last_words() -> None:
     assert slots(board.go(states.running(cancelled_by=states.ADA), cancelled)) == ["run:4"]
     assert board.card("run:4").title == "Cancelling the run"
     assert board.with_buttons == []
+
+
+def test_who_waited_for_a_run_is_called_once_when_it_begins() -> None:
+    queued = states.run(state=RunState.QUEUED, position=2)
+    board = board_at(states.running(run=queued))
+    begun = queued.model_copy(
+        update={
+            "state": RunState.RUNNING,
+            "position": None,
+            "started_at": queued.submitted_at + WORTH_A_NOTICE + timedelta(seconds=1),
+            "gpus": ["3 (0000:c1:00.0)"],
+        }
+    )
+    assert slots(board.go(states.running(run=begun))) == ["run:4", "turn:4"]
+    assert board.card("turn:4").mention == states.ADA
+    assert "3 (0000:c1:00.0)" in read(board.card("turn:4"))
+    further = begun.model_copy(update={"progress": Progress(percent=20.0)})
+    assert slots(board.go(states.running(run=further))) == ["run:4"], "once"
+
+
+def test_a_run_that_begins_soon_calls_nobody() -> None:
+    queued = states.run(state=RunState.QUEUED, position=1)
+    board = board_at(states.running(run=queued))
+    begun = queued.model_copy(update={"state": RunState.RUNNING, "started_at": queued.submitted_at + WORTH_A_NOTICE})
+    assert slots(board.go(states.running(run=begun))) == ["run:4"]
 
 
 def test_a_result_is_a_new_message_that_mentions_the_requester() -> None:

@@ -375,3 +375,31 @@ def test_what_help_says_is_understood(field: str, checkpoint: Checkpoint | None,
 
 def test_names_for_people_are_of_fields_that_exist() -> None:
     assert NAMES.keys() <= {*PlanChoices.model_fields, "output_dir"}
+
+
+def test_a_run_that_waits_says_why_and_when_its_turn_may_come() -> None:
+    waits = states.run(
+        state=RunState.QUEUED,
+        position=3,
+        priority="high",
+        reason="It waits for 2 GPUs; 1 free.",
+        code="no_free_gpu",
+        expected_start=states.NOON,
+    )
+    card = run_card(7, states.running(run=waits))
+    assert "It waits for 2 GPUs; 1 free." in read(card)
+    assert fields_of(card)["Priority"] == "high"
+    assert fields_of(card)["Its turn may come"] == "2026-03-02 12:00 UTC"
+    assert card.alternative.endswith("waits in the queue, position 3. It waits for 2 GPUs; 1 free.")
+
+
+def test_a_run_shows_its_gpus_or_its_job() -> None:
+    here = run_card(7, states.running(run=states.run(gpus=["0 (0000:05:00.0)", "1 (0000:15:00.0)"])))
+    assert fields_of(here)["GPUs"] == "0 (0000:05:00.0), 1 (0000:15:00.0)"
+    there = run_card(7, states.running(run=states.run(job="Slurm job 42")))
+    assert fields_of(there)["Job"] == "Slurm job 42"
+
+
+def test_a_failed_run_says_where_what_it_left_was_set_apart() -> None:
+    run = states.run(state=RunState.FAILED, partial_output="/out/m.partial-run-1", report=samples.report())
+    assert fields_of(failure_card(7, states.failed(run=run)))["Set apart"] == "/out/m.partial-run-1 (no finished model)"

@@ -20,6 +20,7 @@ from bot.conversation.commands import (
     Command,
     Delayed,
     Expire,
+    GiveOrder,
     NoBetterAnalysis,
     Planned,
     Prepared,
@@ -32,6 +33,7 @@ from bot.conversation.commands import (
     RunSilent,
     StepFailed,
     Submitted,
+    TakeOffer,
 )
 from bot.conversation.decide import decide
 from bot.conversation.decision import Decision, Proceed
@@ -60,6 +62,7 @@ from bot.conversation.state import (
     Trouble,
     asked_at,
 )
+from bot.conversation.words.orders import Order
 from schemas.api import Approval, ApprovedCheckpoint
 from schemas.artifacts.analysis import ModelAnalysis
 from schemas.artifacts.plan import Finding, Severity
@@ -285,6 +288,8 @@ def all_commands(state: State, by: Person = ADA) -> dict[str, Command]:
         Cancel(by, NOON, WHERE),
         Retry(by, NOON, WHERE),
         Revise(by, NOON, WHERE),
+        TakeOffer(by, NOON, WHERE, digest_of("offer")),
+        GiveOrder(by, NOON, WHERE, Order(kind="priority", priority="low")),
         Remark(by, NOON, WHERE, "hm"),
         Analysed(step, NOON, samples.analysis(), digest_of("analysis 2"), "/out/model"),
         Planned(step, NOON, samples.plan(), digest_of("plan 2")),

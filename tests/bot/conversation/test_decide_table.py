@@ -27,6 +27,19 @@ reviewing_result    ended               planning           ended             !no
 failed              !not_now            planning           !not_now          ended             preparing planning
 ended               !not_now            planning           !not_now          !not_now          !not_now  planning
 
+                    TakeOffer  GiveOrder
+analysing           !no_offer  -
+reviewing_analysis  !no_offer  -
+planning            !no_offer  -
+reviewing_plan      !no_offer  -
+preparing           !no_offer  -
+reviewing_command   !no_offer  -
+submitting          !no_offer  -
+running             !no_offer  -
+reviewing_result    !no_offer  -
+failed              !no_offer  -
+ended               !no_offer  -
+
                     Remark          Analysed           Planned        Prepared          Submitted StepFailed Delayed
 analysing           !not_understood reviewing_analysis -              -                 -         failed     analysing
 reviewing_analysis  !not_understood -                  -              -                 -         -          -
@@ -113,7 +126,7 @@ def test_every_refusal_is_a_sentence_with_what_to_do_next(state: State) -> None:
 @every_state
 def test_no_state_goes_on_by_what_a_bot_says(state: State) -> None:
     said = [command for command in all_commands(state, ROBO).values() if isinstance(command, Human)]
-    assert len(said) == 7
+    assert len(said) == 9
     assert not [command for command in said if isinstance(decide(state, command, POLICY), Proceed)]
 
 

@@ -34,6 +34,9 @@ def may(policy: Policy, right: Right, facts: Facts = HERS) -> set[str]:
         (Right.RETRY, {"Ada"}, {"Ada"}),
         (Right.REVISE, {"Ada"}, {"Ada"}),
         (Right.CANCEL, {"Ada"}, {"Ada", "Grace", "Root"}),
+        (Right.QUEUE, set(), {"Root"}),
+        (Right.URGE, {"Ada"}, {"Grace", "Root"}),
+        (Right.YIELD, {"Ada"}, {"Ada", "Grace", "Root"}),
     ],
 )
 def test_who_may(right: Right, open_: set[str], named: set[str]) -> None:

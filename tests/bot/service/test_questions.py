@@ -15,8 +15,7 @@ from bot.conversation.runner_choice import KnownRunner
 from bot.conversation.state import State
 from bot.conversation.words.vocabulary import PUBLISHED, Vocabulary
 from bot.platforms.contract import Event, Platform, Said
-from bot.service.core import NO_MODEL, Core
-from bot.service.reading import NO_ORDERS
+from bot.service.core import NO_MODEL, NO_RUNNERS, Core
 from bot.store.store import Store
 from schemas.artifacts.plan import Decision
 from schemas.digest import digest
@@ -142,6 +141,6 @@ def test_in_a_channel_runners_are_told_and_a_request_gets_its_runner(tmp_path: P
 
     told, state = asyncio.run(ask())
     assert told[0].startswith("local (old): 1 run waits and none computes, as it said last. box (mi300x): no runs wait")
-    assert told[1] == NO_ORDERS
+    assert told[1] == NO_RUNNERS
     assert told[2] == NO_MODEL
     assert (state.request.runner, state.request.runner_reason) == ("box", "only box has the label mi300x")

@@ -4,14 +4,28 @@ from __future__ import annotations
 
 import pytest
 
-from bot.conversation.commands import Approve, Cancel, Change, Command, Reject, Remark, Retry, Revise
+from bot.cards.card import Action, ActionKind, decode_action
+from bot.cards.failure import failure_card
+from bot.conversation.commands import (
+    Approve,
+    Cancel,
+    Change,
+    Command,
+    GiveOrder,
+    Reject,
+    Remark,
+    Retry,
+    Revise,
+    TakeOffer,
+)
 from bot.conversation.decide import decide
-from bot.conversation.decision import Proceed
+from bot.conversation.decision import Proceed, Refuse
+from bot.conversation.offered import offer_digest
 from bot.conversation.request import Changes
-from bot.conversation.state import Stage, State
+from bot.conversation.state import Failed, Stage, State
 from bot.conversation.words.vocabulary import PUBLISHED
-from bot.platforms.contract import Event, Said
-from bot.service.reading import NO_OFFER, NO_ORDERS, command_of
+from bot.platforms.contract import Clicked, Event, Said
+from bot.service.reading import NO_OFFER, command_of
 from schemas.artifacts.report import Offer
 from schemas.runs import RunState
 from tests import samples as documents
@@ -36,6 +50,13 @@ from tests.bot.conversation.samples import (
 def said(text: str, state: State, seen: str = "") -> Command:
     event = Event(key="web:1", person=ADA, place=PLACE, at=NOON, what=Said(text=text))
     command = command_of(event, state, seen, PUBLISHED)
+    assert command is not None
+    return command
+
+
+def clicked(action: Action, state: State) -> Command:
+    event = Event(key="web:2", person=ADA, place=PLACE, at=NOON, what=Clicked(action=action))
+    command = command_of(event, state, "", PUBLISHED)
     assert command is not None
     return command
 
@@ -97,7 +118,7 @@ def test_a_yes_is_to_what_was_seen() -> None:
     assert command.digest == MANIFEST.digest
 
 
-def failed_with(*offers: Offer) -> State:
+def failed_with(*offers: Offer) -> Failed:
     """A run that failed, with what may help."""
     report = documents.report().model_copy(update={"offers": list(offers)})
     return failed(run=run(state=RunState.FAILED, report=report))
@@ -130,11 +151,12 @@ SHORTER = Offer(
 def test_an_offer_that_is_taken_is_a_change(text: str, taken: Offer) -> None:
     state = failed_with(FEWER, SHORTER)
     command = said(text, state)
-    assert isinstance(command, Change)
-    assert command.changes == Changes(choices=taken.choices)
+    assert isinstance(command, TakeOffer)
     decision = decide(state, command, POLICY)
     assert isinstance(decision, Proceed)
     assert decision.state.kind == "planning"
+    assert decision.verdict is not None
+    assert decision.verdict.changes == Changes(choices=taken.choices)
 
 
 @pytest.mark.parametrize("text", ["take offer 3", "try with less memory as suggested", "try with magic as suggested"])
@@ -152,16 +174,36 @@ def test_where_nothing_failed_nothing_is_offered() -> None:
 
 
 @pytest.mark.parametrize("text", ["pause the queue", "drain runner b", "high priority", "no hurry"])
-def test_what_cannot_be_ordered_from_here_is_said(text: str) -> None:
+def test_an_order_for_a_runner_moves_no_conversation(text: str) -> None:
     for state in all_states().values():
         command = said(text, state)
-        assert isinstance(command, Remark)
-        assert command.hint == NO_ORDERS
+        assert isinstance(command, GiveOrder)
+        assert command.order.kind in ("queue", "priority")
         assert not isinstance(decide(state, command, POLICY), Proceed)
 
 
 def test_an_offer_that_no_plan_can_take_is_none() -> None:
     strange = [Offer(label="Magic", reason="", choices={"magic": 1}), Offer(label="Nothing", reason="", choices={})]
     command = said("take the first offer", failed_with(*strange, SHORTER))
-    assert isinstance(command, Change)
-    assert command.changes == Changes(choices=SHORTER.choices)
+    assert isinstance(command, TakeOffer)
+    assert command.offer == offer_digest(SHORTER)
+
+
+def test_the_button_of_an_offer_takes_it_once_and_never_from_an_older_card() -> None:
+    state = failed_with(FEWER, SHORTER)
+    buttons = [one for one in failure_card(12, state).buttons if one.action.kind is ActionKind.OFFER]
+    assert [one.label for one in buttons] == [FEWER.label, SHORTER.label]
+    action = decode_action(buttons[1].action.encoded())
+    assert action is not None
+    command = clicked(action, state)
+
+    decision = decide(state, command, POLICY)
+    assert isinstance(decision, Proceed)
+    assert decision.verdict is not None
+    assert decision.verdict.changes == Changes(choices=SHORTER.choices)
+    again = decide(decision.state, command, POLICY)
+    assert isinstance(again, Refuse)
+    assert again.trouble.code == "outdated"
+    later = failed_with(FEWER).model_copy(update={"step": state.step})
+    assert isinstance(gone := decide(later, command, POLICY), Refuse)
+    assert gone.trouble.code == "no_offer"
