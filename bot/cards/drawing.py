@@ -1,9 +1,9 @@
 """Which messages of a thread have to be drawn when a conversation moves. Pure: nothing is read but what is given.
 
 Slots are named "{analysis|plan|command|run|result}:{step}"; a file of the same step adds ":file", and one of a later
-revision that was made in the same step ":{revision}:file". Where somebody other than the requester, or time, ends a
-request, the requester is told in "result:{step}:end". At any time only the front
-slot of the state has buttons; where a request has ended, its last card offers the way back.
+revision that was made in the same step ":{revision}:file". That a run begins which had waited is told in "turn:{step}".
+Where somebody other than the requester, or time, ends a request, the requester is told in "result:{step}:end". At any
+time only the front slot of the state has buttons; where a request has ended, its last card offers the way back.
 """
 
 from __future__ import annotations
@@ -225,11 +225,23 @@ def _closed_run(move: _Move) -> list[tuple[str, Card]]:
 def _turn(move: _Move) -> list[tuple[str, Card]]:
     """A message of its own when a run begins that had waited. It stays as it is."""
     state, slot = move.after, f"turn:{move.after.step}"
-    if not isinstance(state, Running) or state.run.state is not RunState.RUNNING or move.shown(slot) is not None:
+    if not isinstance(state, Running) or state.run.state is not RunState.RUNNING or state.cancelled_by is not None:
+        return []
+    # One that was given up and found again began long ago: a notice of it would come late, or a second time.
+    if not _had_not_begun(move.before) or move.shown(slot) is not None:
         return []
     run = state.run
     waited = (run.started_at or move.at) - run.submitted_at
     return [(slot, turn_card(state))] if waited > WORTH_A_NOTICE else []
+
+
+def _had_not_begun(before: State | None) -> bool:
+    if isinstance(before, Running):
+        return before.run.state in _BEFORE_ITS_TURN and before.run.started_at is None
+    return isinstance(before, Submitting)
+
+
+_BEFORE_ITS_TURN = frozenset({RunState.QUEUED, RunState.STARTING, RunState.UNKNOWN})
 
 
 def _ending(move: _Move, state: Ended) -> list[tuple[str, Card]]:

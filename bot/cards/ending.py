@@ -9,7 +9,7 @@ from bot.cards.blocks import fields, make_card, paragraph
 from bot.cards.buttons import Buttons
 from bot.cards.card import Button, Card, Tone
 from bot.cards.outcome import within
-from bot.cards.run import took
+from bot.cards.run import set_apart, took
 from bot.cards.texts import last_part, plain, who
 from bot.conversation.person import Person
 from bot.conversation.state import Ended, Ending
@@ -37,6 +37,7 @@ def ending_card(
                 ("Output folder", output if run else None),
                 ("Run", run.id if run else None),
                 ("Took", took(run) if run else None),
+                ("Set apart", set_apart(run) if run else None),
             ),
             paragraph(_BY_BUTTON if buttons else _AGAIN),
         ],
@@ -72,4 +73,6 @@ def _told(state: Ended, patience: timedelta | None) -> str:
 def _left(state: Ended) -> str:
     if state.run is None:
         return "Nothing was run."
+    if state.run.partial_output:
+        return "What its run left was set apart, and stays there until somebody removes it."
     return "Files of its run stay in the output folder until somebody removes them."

@@ -8,8 +8,8 @@ from bot.cards import amounts
 from bot.cards.blocks import fields, log_part, make_card, note, notes, paragraph
 from bot.cards.buttons import Buttons
 from bot.cards.card import Block, Button, Card, Note, Tone
-from bot.cards.run import PHASES, took
-from bot.cards.texts import last_part, line, plain
+from bot.cards.run import PHASES, set_apart, took
+from bot.cards.texts import last_part, line
 from bot.conversation.offered import offers_of
 from bot.conversation.person import Person
 from bot.conversation.sentences import about_output, what_failed
@@ -153,7 +153,7 @@ def _run_facts(run: Run, told: _Told, *, unknown: bool) -> list[Block]:
             ("GPUs", ", ".join(run.gpus)),
             ("Job", run.job),
             ("Output folder", run.output_dir),
-            ("Set apart", f"{plain(run.partial_output)} (no finished model)" if run.partial_output else None),
+            ("Set apart", set_apart(run)),
             ("Code", run.code),
         ),
     ]

@@ -96,6 +96,7 @@ def run_closed_card(state: Base, run: Run) -> Card:
                 ("GPUs", ", ".join(run.gpus)),
                 ("Job", run.job),
                 ("Reached", f"{run.progress.percent:.0f} %, {PHASES[run.progress.phase]}"),
+                ("Set apart", set_apart(run)),
                 *_perplexities(run.progress),
             )
         ],
@@ -109,6 +110,11 @@ def took(run: Run) -> str | None:
     if run.started_at is None or run.ended_at is None:
         return None
     return amounts.duration((run.ended_at - run.started_at).total_seconds())
+
+
+def set_apart(run: Run) -> str | None:
+    """Where that lies now which an unfinished run had written; None where nothing was set apart."""
+    return f"{plain(run.partial_output)} (no finished model)" if run.partial_output else None
 
 
 def quiet_since(before: Card | None, silent: Trouble | None, at: datetime) -> str:
