@@ -59,6 +59,15 @@ class Buttons:
         )
         return Button(label=plain(offer.label), action=action, style=style)
 
+    def pause_queue(self) -> Button:
+        """No more runs start on the runner of the conversation."""
+        told = "No run of anybody starts on this runner until its queue is opened. What computes goes on."
+        return Button(label="Pause the queue", action=self._action(ActionKind.PAUSE_QUEUE), confirm=told)
+
+    def open_queue(self) -> Button:
+        """Runs are taken and start again on the runner of the conversation."""
+        return Button(label="Open the queue", action=self._action(ActionKind.OPEN_QUEUE), style="primary")
+
     def _action(self, kind: ActionKind) -> Action:
         digest = plain(short(self.digest))[:64]
         return Action(

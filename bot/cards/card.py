@@ -110,6 +110,8 @@ class ActionKind(StrEnum):
     RETRY = "retry"
     REVISE = "revise"
     OFFER = "offer"
+    PAUSE_QUEUE = "pause_queue"
+    OPEN_QUEUE = "open_queue"
 
 
 class Action(Document):

@@ -237,11 +237,10 @@ def _turn(move: _Move) -> list[tuple[str, Card]]:
 
 def _had_not_begun(before: State | None) -> bool:
     if isinstance(before, Running):
-        return before.run.state in _BEFORE_ITS_TURN and before.run.started_at is None
+        run = before.run
+        waited = run.state in (RunState.QUEUED, RunState.STARTING)
+        return waited or (run.state is RunState.UNKNOWN and run.started_at is None)
     return isinstance(before, Submitting)
-
-
-_BEFORE_ITS_TURN = frozenset({RunState.QUEUED, RunState.STARTING, RunState.UNKNOWN})
 
 
 def _ending(move: _Move, state: Ended) -> list[tuple[str, Card]]:

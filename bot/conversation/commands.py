@@ -87,9 +87,10 @@ class TakeOffer(Human):
 
 @dataclass(frozen=True)
 class GiveOrder(Human):
-    """An order to a runner. It moves no conversation."""
+    """An order to a runner. It moves no conversation. `step` as for Approve: another step may be of another runner."""
 
     order: Order
+    step: int = 0
 
 
 @dataclass(frozen=True)
@@ -97,7 +98,7 @@ class Remark(Human):
     """Words that decide nothing: a question, or nothing that was understood.
 
     `unread` are the words that stopped it, and `hint` says what may be written instead. `answer` is what the
-    conversation's own documents say to a question.
+    conversation's own documents say to a question. `queues` are the runners whose queues it asks about: they know.
     """
 
     text: str
@@ -105,6 +106,7 @@ class Remark(Human):
     unread: str = ""
     hint: str = ""
     answer: str = ""
+    queues: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -63,7 +63,7 @@ def begin(request: Request, by: Person, place: Place, policy: Policy) -> Proceed
 def decide(state: State, command: Command, policy: Policy) -> Decision:
     """What a command means in a state. Who may give it is asked of the policy, and of nothing else."""
     match command:
-        case Cancel() | Retry() | Revise() | TakeOffer() if command.step not in (0, state.step):
+        case Cancel() | Retry() | Revise() | TakeOffer() | GiveOrder() if command.step not in (0, state.step):
             return seen.gone(state)
         case Approve():
             return approve(state, command, policy)

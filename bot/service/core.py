@@ -25,11 +25,12 @@ from bot.conversation.commands import (
     Human,
     Planned,
     Prepared,
+    Remark,
     RunNews,
 )
 from bot.conversation.decide import begin, decide
 from bot.conversation.decision import Ignore, Proceed, Refuse
-from bot.conversation.explaining import explain_runners
+from bot.conversation.explaining import explain_runners, queues_asked
 from bot.conversation.policy import Policy
 from bot.conversation.request import Request
 from bot.conversation.runner_choice import KnownRunner, placed, placed_changes
@@ -38,10 +39,11 @@ from bot.conversation.words.understand import Intent, Understood, understand
 from bot.conversation.words.vocabulary import Vocabulary
 from bot.errors import OutputTaken, RowUnreadable, StoreError
 from bot.platforms.contract import Clicked, Edited, Event, Platform, Receipt, Said
+from bot.service.errands import Errands
 from bot.service.explaining import Offers, answered, nothing_known
-from bot.service.orders import Errand, Orders, errand_of
+from bot.service.orders import Errand, Orders, Question, errand_of
 from bot.service.output_folder import output_taken
-from bot.service.pause import Backoff, pause
+from bot.service.pause import pause
 from bot.service.reading import NO_OFFER, command_of, where
 from bot.store.records import Conversation, Outcome, StoredEvent
 from bot.store.store import Store
@@ -73,7 +75,7 @@ class _Acted:
 
     outcome: Outcome
     conversation: Conversation | None = None
-    errand: Errand | None = None
+    errand: Errand | Question | None = None
     """What has to be done before there is an outcome: the event stays open until then."""
 
 
@@ -98,8 +100,7 @@ class Core:
         self._vocabulary = vocabulary
         self._offers = offers
         self._runners = runners
-        self._orders = orders
-        self._errands: dict[int, asyncio.Task[None]] = {}
+        self._errands = Errands(store, policy, clock, orders, self._whisper_soon) if orders is not None else None
         self._work = asyncio.Event()
         self._moved: list[Callable[[Conversation], None]] = []
         self._platforms: dict[str, Platform] = {}
@@ -121,16 +122,20 @@ class Core:
 
     async def run(self) -> None:
         """Act on what comes in, for ever; first on what an earlier process left."""
-        while True:
-            self._work.clear()
-            try:
-                more = await self._round()
-            except StoreError as error:
-                log.error("the inbox waits: %s", error.sentence())
-                await pause(_STORE_PAUSE_SECONDS)
-                more = True
-            if not more:
-                await self._work.wait()
+        try:
+            while True:
+                self._work.clear()
+                try:
+                    more = await self._round()
+                except StoreError as error:
+                    log.error("the inbox waits: %s", error.sentence())
+                    await pause(_STORE_PAUSE_SECONDS)
+                    more = True
+                if not more:
+                    await self._work.wait()
+        finally:
+            if self._errands is not None:
+                await self._errands.stop()
 
     async def answer(self, conversation: int, command: Command) -> None:
         """A runner's answer, or time's. Raises StoreError when it could not be kept; it may be given again."""
@@ -139,51 +144,19 @@ class Core:
             self._tell(moved)
 
     async def _round(self) -> bool:
-        found = await self._store.read(lambda reader: reader.waiting_events(_AT_ONCE + len(self._errands)))
-        waiting = [stored for stored in found if stored.id not in self._errands]
+        under_way = self._errands if self._errands is not None else ()
+        found = await self._store.read(lambda reader: reader.waiting_events(_AT_ONCE + len(under_way)))
+        waiting = [stored for stored in found if stored.id not in under_way]
         for stored in waiting:
             acted = await self._act(stored)
-            if acted.errand is not None:
-                self._send(stored, acted.errand, acted.conversation)
+            if acted.errand is not None and self._errands is not None:
+                self._errands.send(stored, acted.errand, acted.conversation.id if acted.conversation else None)
                 continue
             if acted.conversation is not None:
                 self._tell(acted.conversation)
             if acted.outcome.text:
                 self._whisper_soon(stored.event, acted.outcome.text)
         return bool(waiting)
-
-    def _send(self, stored: StoredEvent, errand: Errand, conversation: Conversation | None) -> None:
-        """Carry an order out beside everything else: a runner may take its time to answer."""
-        task = asyncio.create_task(self._carry_out(stored, errand, conversation))
-        self._errands[stored.id] = task
-        task.add_done_callback(lambda _: self._errands.pop(stored.id, None))
-
-    async def _carry_out(self, stored: StoredEvent, errand: Errand, conversation: Conversation | None) -> None:
-        assert self._orders is not None
-        done, told = await self._orders.carry_out(errand)
-        outcome = Outcome(verdict="proceeded" if done else "refused", text=told)
-        about = conversation.id if conversation is not None else None
-        did = {
-            "runner": errand.runner,
-            "run": errand.run,
-            "order": errand.order.order.model_dump(exclude_defaults=True),
-        }
-
-        def settle(unit: Unit) -> None:
-            now = self._clock.now()
-            unit.audit(stored.event.person.id, "ordered" if done else "order_refused", about, did, now)
-            unit.settle(stored.id, outcome, about, now)
-
-        backoff = Backoff(_STORE_PAUSE_SECONDS, _WHISPER_SECONDS)
-        while True:
-            try:
-                await self._store.write(settle)
-            except StoreError as error:
-                log.error("the outcome of an order waits: %s", error.sentence())
-                await pause(backoff.seconds())
-            else:
-                break
-        self._whisper_soon(stored.event, told)
 
     async def _act(self, stored: StoredEvent) -> _Acted:
         # One event that this program cannot digest, or whose thread it cannot, must not keep all others waiting.
@@ -213,10 +186,8 @@ class Core:
             else:
                 command = answered(command, unit, conversation, self._offers, self._runners())
                 command = self._placed(command, conversation.state)
-                acted = (
-                    self._ordered(command, conversation)
-                    if isinstance(command, GiveOrder)
-                    else self._decide(unit, conversation, command, stored.id, now)
+                acted = self._errand(unit, command, conversation, now) or self._decide(
+                    unit, conversation, command, stored.id, now
                 )
         if acted.errand is not None:
             return acted
@@ -232,8 +203,11 @@ class Core:
         if understood.order is not None and understood.order.kind == "offer":
             return _Acted(Outcome(verdict="refused", text=NO_OFFER))
         if understood.order is not None:
-            return self._ordered(GiveOrder(event.person, event.at, where(event.place), understood.order), None)
+            order = GiveOrder(event.person, event.at, where(event.place), understood.order)
+            return self._ordered(unit, order, None, now)
         asks = understood.intent is Intent.QUESTION and not understood.unread
+        if asks and self._errands is not None and (queues := queues_asked(event.what.text, self._runners())):
+            return _Acted(Outcome(verdict="ignored"), errand=Question(queues))
         if asks and (told := explain_runners(event.what.text, self._runners())):
             return _Acted(Outcome(verdict="refused", text=told))
         if understood.intent is not Intent.REQUEST or changes.model is None:
@@ -249,13 +223,24 @@ class Core:
                 self._draw(unit, conversation, None, Proceed(state), Documents(), now)
                 return _Acted(Outcome(verdict="proceeded"), conversation)
 
-    def _ordered(self, command: GiveOrder, conversation: Conversation | None) -> _Acted:
+    def _errand(self, unit: Unit, command: Command, conversation: Conversation, now: datetime) -> _Acted | None:
+        """What a command asks of a runner beside the conversation; None for one that is about the conversation."""
+        if isinstance(command, Remark) and command.queues and self._errands is not None:
+            return _Acted(Outcome(verdict="ignored"), conversation, Question(command.queues))
+        # An order of an older card is refused as any button of it.
+        if isinstance(command, GiveOrder) and command.step in (0, conversation.state.step):
+            return self._ordered(unit, command, conversation, now)
+        return None
+
+    def _ordered(self, unit: Unit, command: GiveOrder, conversation: Conversation | None, now: datetime) -> _Acted:
         """What an order means; it is carried out later, and its event stays open until then."""
         state = conversation.state if conversation is not None else None
-        errand = NO_RUNNERS if self._orders is None else errand_of(command, state, self._policy, self._runners())
-        if isinstance(errand, str):
-            return _Acted(Outcome(verdict="refused", text=errand), conversation)
-        return _Acted(Outcome(verdict="ignored"), conversation, errand)
+        errand = NO_RUNNERS if self._errands is None else errand_of(command, state, self._policy, self._runners())
+        if not isinstance(errand, str):
+            return _Acted(Outcome(verdict="ignored"), conversation, errand)
+        did = {"order": command.order.model_dump(exclude_defaults=True), "why": errand}
+        unit.audit(command.by.id, "order_refused", conversation.id if conversation else None, did, now)
+        return _Acted(Outcome(verdict="refused", text=errand))
 
     def _placed(self, command: Command, state: State) -> Command:
         """A change that asks for a runner, with the one that it means by what is known now; any other as it is."""

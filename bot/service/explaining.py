@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from bot.conversation.commands import Command, Remark
-from bot.conversation.explaining import Known, explain
+from bot.conversation.explaining import Known, explain, queues_asked
 from bot.conversation.reached import reached
 from bot.conversation.runner_choice import KnownRunner
 from bot.conversation.state import Revision
@@ -48,7 +48,7 @@ def answered(
         offer=offers(state.request.runner),
         runners=runners,
     )
-    return replace(command, answer=explain(command.text, known) or "")
+    return replace(command, answer=explain(command.text, known) or "", queues=queues_asked(command.text, known))
 
 
 def _kept(unit: Unit, conversation: int, kind: str, revision: Revision | None, model: type[Kept]) -> Kept | None:

@@ -1,6 +1,6 @@
-"""Orders to a runner that move no conversation: its queue is paused, drained or opened, a run gets another place.
+"""What is asked of a runner that moves no conversation: orders to its queue and its runs, and how its queue stands.
 
-They are idempotent: an event whose order was carried out and not noted down is carried out again.
+Orders are idempotent: an event whose order was carried out and not noted down is carried out again.
 """
 
 from __future__ import annotations
@@ -9,12 +9,13 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from bot.cards.queue import queue_in_words, queue_listed
 from bot.conversation.commands import GiveOrder
 from bot.conversation.policy import Facts, Policy, Right
 from bot.conversation.reached import reached
 from bot.conversation.runner_choice import KnownRunner
 from bot.conversation.state import State
-from bot.errors import BotError
+from bot.errors import BotError, RunnerAway, RunnerForeign
 from bot.service.runner_client import Runners
 from schemas.api import Queue, QueueMode
 from schemas.runs import RunState
@@ -22,13 +23,10 @@ from schemas.runs import RunState
 log = logging.getLogger(__name__)
 
 _MODES: dict[str, QueueMode] = {"pause": "paused", "drain": "draining", "open": "open"}
-_NOW = {
-    "open": "is open",
-    "paused": "is paused: runs are taken and none starts",
-    "draining": "drains: no run is taken, and those that wait still run",
-}
 _NO_RUN = "This conversation has no run that waits, so there is nothing to give another place."
-_BROKEN = "This order could not be carried out because of a fault of the bot; it was logged."
+_NOT_SENT = frozenset({"runner_down", "bad_certificate", "api_version"})
+"""Codes of failures before the order was heard; with all others of a runner that is away, it may have been."""
+_BROKEN = "This could not be asked of the runner because of a fault of the bot; it was logged."
 
 
 @dataclass(frozen=True)
@@ -38,6 +36,28 @@ class Errand:
     order: GiveOrder
     runner: str
     run: str = ""
+
+
+@dataclass(frozen=True)
+class Question:
+    """How the queues of these runners stand."""
+
+    runners: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Whether it was done, and what a person is told of it; `queue` as it stands now, where one runner told it."""
+
+    done: bool
+    told: str
+    queue: Queue | None = None
+
+
+def joined(answers: Sequence[Answer]) -> Answer:
+    """The answers of several runners as one."""
+    only = answers[0].queue if len(answers) == 1 else None
+    return Answer(any(one.done for one in answers), " ".join(one.told for one in answers), only)
 
 
 def errand_of(command: GiveOrder, state: State | None, policy: Policy, runners: Sequence[KnownRunner]) -> Errand | str:
@@ -71,31 +91,44 @@ def _errand_on_a_queue(command: GiveOrder, state: State | None, runners: Sequenc
 
 
 class Orders:
-    """Carries orders out."""
+    """Carries orders out, and asks how queues stand."""
 
     def __init__(self, runners: Runners) -> None:
         self._runners = runners
 
-    async def carry_out(self, errand: Errand) -> tuple[bool, str]:
-        """Whether it was done, and what a person is told of it. Raises nothing."""
+    async def carry_out(self, errand: Errand) -> Answer:
+        """What became of an order. Raises nothing."""
         by = errand.order.by.name or errand.order.by.id
         order = errand.order.order
         try:
             client = self._runners.get(errand.runner)
             if order.kind == "queue" and order.queue is not None:
                 queue = await client.set_queue(_MODES[order.queue], by, order.reason)
-                return True, _told_of_queue(errand.runner, queue)
+                return Answer(True, queue_in_words(errand.runner, queue), queue)
             if order.priority is not None:
                 run = await client.set_priority(errand.run, order.priority, by)
-                return True, f"The run has {run.priority} priority now and is number {run.position} in the queue."
+                place = f" and is number {run.position} in the queue" if run.position is not None else ""
+                return Answer(True, f"The run has {run.priority} priority now{place}.")
         except BotError as error:
-            return False, f"Nothing was changed. {error.sentence()}"
+            return Answer(False, f"{_what_is_known(error)} {error.sentence()}")
         except Exception:
             log.exception("the order of %s could not be carried out", errand.order.by.id)
-        return False, _BROKEN
+        return Answer(False, _BROKEN)
+
+    async def ask(self, runner: str) -> Answer:
+        """How a queue stands. Raises nothing."""
+        try:
+            queue = await self._runners.get(runner).queue()
+        except BotError as error:
+            return Answer(False, error.sentence())
+        except Exception:
+            log.exception("the queue of %s could not be asked for", runner)
+            return Answer(False, _BROKEN)
+        return Answer(True, queue_listed(runner, queue), queue)
 
 
-def _told_of_queue(runner: str, queue: Queue) -> str:
-    waits = {0: "No run waits", 1: "1 run waits"}.get(len(queue.waiting), f"{len(queue.waiting)} runs wait")
-    computes = {0: "none is", 1: "1 is"}.get(len(queue.active), f"{len(queue.active)} are")
-    return f"The queue of {runner} {_NOW[queue.mode]}. {waits}, and {computes} at work."
+def _what_is_known(error: BotError) -> str:
+    """Whether an order counts. A runner that hangs or broke off may have heard it; giving it again does no harm."""
+    if isinstance(error, RunnerAway | RunnerForeign) and error.code not in _NOT_SENT:
+        return "Whether this was done is not known; give the order again."
+    return "Nothing was changed."

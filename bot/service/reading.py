@@ -65,6 +65,10 @@ def _click(event: Event, action: Action) -> Command | None:
             return Revise(*actor, action.step)
         case ActionKind.OFFER:
             return TakeOffer(*actor, action.digest, action.step)
+        case ActionKind.PAUSE_QUEUE:
+            return GiveOrder(*actor, Order(kind="queue", queue="pause"), action.step)
+        case ActionKind.OPEN_QUEUE:
+            return GiveOrder(*actor, Order(kind="queue", queue="open"), action.step)
         case _:
             return None  # opening the edit form is the platform's own
 

@@ -186,6 +186,10 @@ class RunnerClient:
         path = f"{_path(run)}/cancel"
         return self._same(run, await self._connection.document("POST", path, Run, self._seconds.document, request))
 
+    async def queue(self) -> Queue:
+        """What waits, what computes, and on what."""
+        return await self._connection.document("GET", "/v1/queue", Queue, self._seconds.document)
+
     async def set_queue(self, mode: QueueMode, by: str, reason: str = "") -> Queue:
         """Open, pause or drain its queue. Asking twice is the same as asking once."""
         request = QueueRequest(mode=mode, by=by[:200] or "somebody", reason=reason[:1000])

@@ -9,7 +9,7 @@ from bot.conversation.explaining.costs import cost
 from bot.conversation.explaining.known import Known
 from bot.conversation.explaining.offers import listed, meaning, usable
 from bot.conversation.explaining.reasons import about_layers, decided, model, risks, why
-from bot.conversation.explaining.runners import runners
+from bot.conversation.explaining.runners import queues, runners
 from bot.conversation.explaining.runs import failure, leftover, place, waiting
 from bot.conversation.reached import reached
 from bot.conversation.runner_choice import KnownRunner
@@ -43,6 +43,19 @@ def explain_runners(question: str, known: Sequence[KnownRunner]) -> str | None:
         return None
     told = runners(Asked(sentence), known)
     return shortened(told, _LONGEST) if told else None
+
+
+def queues_asked(question: str, known: Known | Sequence[KnownRunner]) -> tuple[str, ...]:
+    """The runners whose queues answer it, where nothing that is known here answers it better; none for all others."""
+    sentence = read(question)
+    if sentence is None or not sentence.tokens:
+        return ()
+    if not isinstance(known, Known):
+        return queues(Asked(sentence), known)
+    asked = Asked(sentence, known.catalogue)
+    if any(answer(asked, known) for answer in _ANSWERS[: _ANSWERS.index(_runners)]):
+        return ()
+    return queues(asked, known.runners)
 
 
 def _approvals(asked: Asked, known: Known) -> str | None:

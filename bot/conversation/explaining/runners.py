@@ -36,6 +36,14 @@ def runners(asked: Asked, known: Sequence[KnownRunner]) -> str | None:
     return " ".join(told) + more
 
 
+def queues(asked: Asked, known: Sequence[KnownRunner]) -> tuple[str, ...]:
+    """The runners whose queues and GPUs are asked about: those that are named, else all; none for other questions."""
+    if not (asked.says(_QUEUE) or asked.says(_FREE) or asked.keys[:1] == ["queue"]):
+        return ()
+    named = [one for one in known if _is_named(one, asked)] or list(known)
+    return tuple(one.name for one in named[:_MOST])
+
+
 def _is_named(runner: KnownRunner, asked: Asked) -> bool:
     """Whether the question names it. A name of one letter is one only where a name stands: "is a GPU free?"."""
     return any(

@@ -28,6 +28,8 @@ _DONE_BY_CLICK = {
     ActionKind.RETRY: "pressed Try again",
     ActionKind.REVISE: "pressed Back to the plan",
     ActionKind.OFFER: "took an offer",
+    ActionKind.PAUSE_QUEUE: "paused the queue",
+    ActionKind.OPEN_QUEUE: "opened the queue",
 }
 _PLATFORMS = {"web": "this page", "slack": "Slack", "discord": "Discord", "script": "script"}
 _PICTURES = (".png",)
