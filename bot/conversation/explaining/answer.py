@@ -55,7 +55,7 @@ def queues_asked(question: str, known: Known | Sequence[KnownRunner]) -> tuple[s
     asked = Asked(sentence, known.catalogue)
     if any(answer(asked, known) for answer in _ANSWERS[: _ANSWERS.index(_runners)]):
         return ()
-    return queues(asked, known.runners)
+    return queues(asked, known.runners, known.state.request.runner)
 
 
 def _approvals(asked: Asked, known: Known) -> str | None:

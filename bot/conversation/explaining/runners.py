@@ -36,12 +36,16 @@ def runners(asked: Asked, known: Sequence[KnownRunner]) -> str | None:
     return " ".join(told) + more
 
 
-def queues(asked: Asked, known: Sequence[KnownRunner]) -> tuple[str, ...]:
-    """The runners whose queues and GPUs are asked about: those that are named, else all; none for other questions."""
-    if not (asked.says(_QUEUE) or asked.says(_FREE) or asked.keys[:1] == ["queue"]):
+def queues(asked: Asked, known: Sequence[KnownRunner], here: str = "") -> tuple[str, ...]:
+    """The runners whose queues are asked about: those that are named, else the one `here`, else all. Whether a GPU is
+    free is asked of all. None for other questions."""
+    free = asked.says(_FREE)
+    if not (free or asked.says(_QUEUE) or asked.keys[:1] == ["queue"]):
         return ()
-    named = [one for one in known if _is_named(one, asked)] or list(known)
-    return tuple(one.name for one in named[:_MOST])
+    named = [one.name for one in known if _is_named(one, asked)]
+    if not named and here and not free:
+        return (here,)
+    return tuple((named or [one.name for one in known])[:_MOST])
 
 
 def _is_named(runner: KnownRunner, asked: Asked) -> bool:
