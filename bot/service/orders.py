@@ -18,11 +18,12 @@ from bot.conversation.state import State
 from bot.errors import BotError, RunnerAway, RunnerForeign
 from bot.service.runner_client import Runners
 from schemas.api import Queue, QueueMode
-from schemas.runs import RunState
+from schemas.runs import QueuePriority, RunState
 
 log = logging.getLogger(__name__)
 
 _MODES: dict[str, QueueMode] = {"pause": "paused", "drain": "draining", "open": "open"}
+_RANK: tuple[QueuePriority, ...] = ("low", "normal", "high")
 _NO_RUN = "This conversation has no run that waits, so there is nothing to give another place."
 _NOT_SENT = frozenset({"runner_down", "bad_certificate", "api_version"})
 """Codes of failures before the order was heard; with all others of a runner that is away, it may have been."""
@@ -70,7 +71,8 @@ def errand_of(command: GiveOrder, state: State | None, policy: Policy, runners: 
     run = reached(state).run if state is not None else None
     if state is None or run is None or run.state is not RunState.QUEUED:
         return _NO_RUN
-    right = Right.URGE if order.priority == "high" else Right.YIELD
+    # Back to normal is before others too, where somebody has put it behind them.
+    right = Right.URGE if _RANK.index(order.priority or "normal") > _RANK.index(run.priority) else Right.YIELD
     if reason := policy.against(command.by, right, Facts(state.requester)):
         return reason
     return Errand(command, state.request.runner, run.id)

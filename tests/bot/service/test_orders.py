@@ -301,6 +301,15 @@ def test_who_may_give_a_run_another_place(tmp_path: Path, by: Person, text: str,
     play(tmp_path, scene)
 
 
+def test_back_to_normal_is_before_others_for_a_run_behind_them(tmp_path: Path) -> None:
+    async def scene(thread: Thread) -> None:
+        assert "may let this run go before others" in await thread.told("normal priority", ADA)
+        assert "normal priority now" in await thread.told("normal priority", ROOT)
+        assert thread.queue.heard == ["normal"]
+
+    play(tmp_path, scene, samples.running(run=QUEUED.model_copy(update={"priority": "low"})))
+
+
 def test_a_run_that_has_started_meanwhile_keeps_its_place(tmp_path: Path) -> None:
     async def scene(thread: Thread) -> None:
         thread.queue.waits = False
