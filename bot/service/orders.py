@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bot.cards.queue import queue_in_words, queue_listed
+from bot.cards.texts import cut
 from bot.conversation.commands import GiveOrder
 from bot.conversation.policy import Facts, Policy, Right
 from bot.conversation.reached import reached
@@ -27,6 +28,7 @@ _RANK: tuple[QueuePriority, ...] = ("low", "normal", "high")
 _NO_RUN = "This conversation has no run that waits, so there is nothing to give another place."
 _NOT_SENT = frozenset({"runner_down", "bad_certificate", "api_version"})
 """Codes of failures before the order was heard; with all others of a runner that is away, it may have been."""
+_LONGEST = 3000
 _BROKEN = "This could not be asked of the runner because of a fault of the bot; it was logged."
 
 
@@ -56,9 +58,9 @@ class Answer:
 
 
 def joined(answers: Sequence[Answer]) -> Answer:
-    """The answers of several runners as one."""
+    """The answers of several runners as one, of a length that every platform can whisper."""
     only = answers[0].queue if len(answers) == 1 else None
-    return Answer(any(one.done for one in answers), " ".join(one.told for one in answers), only)
+    return Answer(any(one.done for one in answers), cut(" ".join(one.told for one in answers), _LONGEST), only)
 
 
 def errand_of(command: GiveOrder, state: State | None, policy: Policy, runners: Sequence[KnownRunner]) -> Errand | str:

@@ -9,7 +9,7 @@ import pytest
 
 from bot.cards.card import ActionKind
 from bot.conversation.offered import offer_digest, offers_of
-from bot.conversation.state import ReviewingPlan, Running, State
+from bot.conversation.state import Failed, ReviewingPlan, Running
 from schemas.runs import RunState
 from tests.e2e.bot_host import BotHost, running_bot
 from tests.e2e.host import Host
@@ -118,14 +118,17 @@ def test_an_order_to_a_runner_that_is_away_changes_nothing_and_says_so(pair: Bot
 def test_what_a_failed_run_offers_is_planned_anew_and_needs_a_new_yes(pair: BotHost) -> None:
     interpreter.tell(pair.host.engine, exit=1, says=OUT_OF_MEMORY)
     thread = approved(pair, f"{REQUEST}, batch size 4, no evaluation")
-    failed: State = pair.wait_for(thread, "failed")
+    failed = pair.wait_for(thread, "failed")
+    assert isinstance(failed, Failed)
     offers = offers_of(failed)
-    assert offers, failed.run.report
+    assert offers, failed.run
     shows(pair, thread, offers[0].label)
 
     pair.click(thread, ActionKind.OFFER, digest=offer_digest(offers[0]))
     plan = pair.wait_for(thread, "reviewing_plan")
     assert isinstance(plan, ReviewingPlan)
-    assert plan.request.choices["calibration"]["batch_size"] == 1
+    calibration = plan.request.choices["calibration"]
+    assert isinstance(calibration, dict)
+    assert (calibration["batch_size"], calibration["num_calib_data"]) == (1, 4), "what was asked for otherwise stands"
     assert pair.host.starts() == 1, "nothing is run again by itself"
     assert "Nothing is offered here." in told(pair, thread, "take offer 1")
