@@ -42,8 +42,8 @@ from schemas.runs import RunState
 
 log = logging.getLogger(__name__)
 
-_LOOK_SECONDS = 1.0
-"""Between two looks at a run that computes; its end is heard at once."""
+_FIRST_LOOK_SECONDS, _LOOK_SECONDS = 0.2, 2.0
+"""Between two looks at a run that computes: soon at first, then as seldom as people look. Its end is heard at once."""
 _TRY_AGAIN_SECONDS = 5.0
 _GPU_LOOK_SECONDS = 0.5
 _LIMITS = ("time_limit", "memory_limit", "disk_reserve")
@@ -195,7 +195,7 @@ class Course:
         await self.engine.rest(entry.folder, _LOOK_SECONDS)
 
     async def _follow(self, entry: Entry) -> None:
-        follower = LogFollower(entry.folder.log_path)
+        follower, looks = LogFollower(entry.folder.log_path), 0
         while isinstance(observed := await self.engine.state(entry.folder), Running):
             if observed.cancelling or entry.run.state is RunState.CANCELLING:
                 if entry.run.state is not RunState.CANCELLING:
@@ -206,7 +206,8 @@ class Course:
             progress = await asyncio.to_thread(follower.read_on)
             if progress is not None and progress != entry.run.progress:
                 self.table.progress(entry, progress)
-            await self.engine.rest(entry.folder, _LOOK_SECONDS)
+            looks += 1
+            await self.engine.rest(entry.folder, min(looks * _FIRST_LOOK_SECONDS, _LOOK_SECONDS))
 
     async def _conclude(self, entry: Entry, end: Exit, held: Held) -> None:
         follower = LogFollower(entry.folder.log_path)

@@ -41,6 +41,7 @@ from runner.settings import RunnerSettings
 log = logging.getLogger(__name__)
 
 _STOP_SECONDS = 3
+_TICK_SECONDS = 1.0
 
 
 def run_daemon(settings: RunnerSettings, host_root: Path = Path("/")) -> None:
@@ -66,16 +67,31 @@ def run_daemon(settings: RunnerSettings, host_root: Path = Path("/")) -> None:
 
 
 class _Server(uvicorn.Server):
-    """Ends the streams of events when it is told to stop: their readers would wait for ever."""
+    """Ends the streams of events when it is told to stop: their readers would wait for ever.
+
+    It sleeps between its ticks until it is told to stop: ten ticks a second, which is what the library does, cost more
+    than watching a run.
+    """
 
     def __init__(self, config: uvicorn.Config, stream: EventStream) -> None:
         super().__init__(config)
         self._stream = stream
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._told_to_stop = asyncio.Event()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Called by the signal; the server's loop looks every tenth of a second."""
+        """Called by the signal."""
         self._stream.close()
         super().handle_exit(sig, frame)
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._told_to_stop.set)
+
+    async def main_loop(self) -> None:
+        """Tick once a second, which the date in answers needs, until told to stop."""
+        self._loop = asyncio.get_running_loop()
+        while not await self.on_tick(0):
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._told_to_stop.wait(), _TICK_SECONDS)
 
 
 def compose(settings: RunnerSettings, host_root: Path = Path("/")) -> tuple[Starlette, RunTable]:

@@ -11,7 +11,7 @@ import time
 from .processes import descendants, living_processes, proportional_bytes, resident_bytes
 from .words import size
 
-LOOK_SECONDS = 5.0
+LOOK_SECONDS = 10.0
 _FIRST_SECONDS = 0.5  # a short run is looked at more often: else it would end before its memory was seen
 _NEAR = 0.7  # of the limit: from there on it is looked at as often as anything
 _COST = 100  # a look may take one part in so many of the time

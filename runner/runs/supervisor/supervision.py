@@ -19,7 +19,7 @@ from .memory_group import MemoryGroup
 from .processes import Process, carries_mark, descendants, identity, living_processes, parse_stat, send_signal
 from .words import duration, say, wall_time
 
-POLL_SECONDS = 0.5  # the end of the command and a cancel are heard at once: by a signal
+POLL_SECONDS = 1.0  # the end of the command and a cancel are heard at once: by a signal
 SETTLE_SECONDS = 0.5  # a helper such as a resource tracker sees only now that its parent is gone, and ends by itself
 RESERVED = ".exit.json.reserved"
 WATCHED = {signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
