@@ -69,6 +69,9 @@ class Launch(BaseModel):
     )
     disk_reserve_bytes: int = Field(0, ge=0, description="Free space that the run must leave there; 0: no reserve.")
     memory_limit_bytes: int | None = Field(None, ge=1, description="Main memory of all its processes together.")
+    variables: list[str] = Field(
+        [], description="Names of the only variables that the command gets, where a scheduler adds its own; empty: all."
+    )
     mask_variable: str = Field(
         "",
         description="The one variable that shows it its GPUs, where a scheduler set several; empty: none is touched.",

@@ -37,12 +37,13 @@ class RunLauncher:
         """
         await self.gate.admit(submission.run_manifest, submission.approvals)
         manifest = submission.run_manifest
-        kept = await self.mask_variable() if self.mask_variable else ""
-        await asyncio.to_thread(self._make_ready, entry.folder, manifest, kept)
         environment = run_environment(os.environ, manifest.environment, manifest.secrets, placement.mask)
-        return with_programs_of(manifest.argv[0], environment)
+        environment = with_programs_of(manifest.argv[0], environment)
+        kept = await self.mask_variable() if self.mask_variable else ""
+        await asyncio.to_thread(self._make_ready, entry.folder, manifest, kept, sorted(environment) if kept else [])
+        return environment
 
-    def _make_ready(self, folder: RunFolder, manifest: RunManifest, mask_variable: str) -> None:
+    def _make_ready(self, folder: RunFolder, manifest: RunManifest, mask_variable: str, variables: list[str]) -> None:
         remove_left_locks()  # a compilation that was killed would hold the run up for ever
         try:
             work = make_working_directory(folder.path, self.settings.datasets.mirror)
@@ -64,5 +65,6 @@ class RunLauncher:
             disk_reserve_bytes=limits.disk_reserve_bytes,
             memory_limit_bytes=limits.run_memory_bytes,
             mask_variable=mask_variable,
+            variables=variables,
         )
         folder.write(LAUNCH, launch.as_bytes())

@@ -44,6 +44,7 @@ async def reload_model(
         mark=new_mark(run.run_id),
         time_limit_seconds=needs.seconds,
         mask_variable=own.mask_variable if own else "",
+        variables=sorted(environment) if own and own.variables else [],
     )
     while True:
         folder = await asyncio.to_thread(RunFolder.create, run.path, CHECK_FOLDER, {LAUNCH: launch.as_bytes()})

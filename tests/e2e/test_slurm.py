@@ -102,11 +102,19 @@ def test_a_command_that_fails_keeps_its_exit_status(host: Host) -> None:
     assert failed.report is not None
 
 
-def test_secrets_are_handed_over_and_stand_nowhere(host: Host, slurm: Slurm) -> None:
-    run = succeeded(host, submit(host))
-    folder = host.run_folder(run.id)
-    assert b"token: none" in (folder / "log").read_bytes(), "this plan names no secret"
-    assert "HF_TOKEN" not in slurm.call("scontrol", "show", "job", str(number_of(run)))
+def test_a_command_gets_the_variables_that_the_runner_gives_it_and_no_others(host: Host, tmp_path: Path) -> None:
+    go = held_back(host, tmp_path)
+    run = submit(host)
+    host.wait_for(run.id, RunState.RUNNING)
+    wait_until(lambda: host.starts() == 1, 20, "the command does not start")
+    child = json.loads((host.run_folder(run.id) / "child.json").read_text())["pid"]
+    names = {entry.partition(b"=")[0].decode() for entry in Path(f"/proc/{child}/environ").read_bytes().split(b"\0")}
+    go.touch()
+    succeeded(host, run)
+
+    told = set(json.loads((host.run_folder(run.id) / "launch.json").read_text())["variables"])
+    assert names - {""} == told | {"HIP_VISIBLE_DEVICES", "PTQ_RUN_MARK"}
+    assert not any(name.startswith("SLURM") for name in names)
 
 
 def test_a_job_that_waits_says_why_and_is_taken_back_when_it_is_cancelled(host: Host, slurm: Slurm) -> None:
@@ -230,6 +238,34 @@ def test_a_daemon_that_fell_while_it_asked_finds_its_job_by_the_comment(host: Ho
     succeeded(host, run)
     assert host.starts() == 1
     assert len([number for number, _ in slurm.jobs() if number >= number_of(host.client.run(run.id))]) <= 2
+
+
+@pytest.mark.parametrize("number", range(2))
+def test_a_controller_that_falls_right_after_it_took_a_job_loses_no_run(host: Host, slurm: Slurm, number: int) -> None:
+    run = submit(host)
+    record = host.run_folder(run.id) / "job.json"
+    wait_until(lambda: record.exists() and json.loads(record.read_text())["number"], 30, f"round {number}: no job")
+    slurm.kill_controller()
+    slurm.start_controller()
+    host.wait_for(run.id, RunState.SUCCEEDED, seconds=120)
+    assert host.starts() == 1
+    wait_until(lambda: not at_work(slurm), 60, "a job is left")
+
+
+def test_a_job_that_is_not_the_latest_of_its_run_starts_nothing(host: Host, slurm: Slurm) -> None:
+    partition(slurm, "DOWN")
+    run = submit(host)
+    first = number_of(waits_in_slurm(host, run))
+    host.kill()
+    record = host.run_folder(run.id) / "job.json"
+    record.write_text(json.dumps({"token": "0" * 32, "at": 0.0, "number": None, "forgotten": 0}))
+    host.start()
+    wait_until(lambda: len(at_work(slurm)) == 2, 30, "it is not handed in again")
+    partition(slurm, "UP")
+    succeeded(host, run)
+    wait_until(lambda: not at_work(slurm), 30, "a job is left")
+    assert host.starts() == 1
+    assert (first, "FAILED") in slurm.jobs()
 
 
 def test_what_slurm_refuses_is_said(host: Host) -> None:

@@ -37,9 +37,11 @@ from runner.settings import SlurmSettings
 log = logging.getLogger(__name__)
 
 _SCRIPT = "job.sh"
-_SAYS = "supervisor.log"
-_IN_FLIGHT_SECONDS = 60.0
+OUTCOME_FILE = "outcome.json"  # of the daemon: nothing more happens to a run that has one
+_IN_FLIGHT_SECONDS = 30.0
 """How long a job that was asked for may take to be known to the controller, where the daemon fell while it asked."""
+_MISSING_SECONDS = 10.0
+"""How long Slurm may know nothing of a job before it counts as forgotten: a node may still be rid of it."""
 _TRIES = 3
 """Jobs that Slurm may forget before a person has to look."""
 _LONGER_MINUTES = 2
@@ -55,6 +57,7 @@ class SlurmEngine:
         self._settings = settings
         self._clock = clock or SystemClock()
         self._cluster = cluster or Cluster(settings.look_seconds)
+        self._missing: dict[str, float] = {}  # by token, since when by the monotonic clock
 
     async def submit(
         self,
@@ -75,18 +78,18 @@ class SlurmEngine:
         forgotten = 0
         if before is not None:
             job = (await self._cluster.jobs()).get(before.token)
-            if job is not None:
-                raise _ended_early(job, folder.path)
-            forgotten = before.forgotten + 1
+            if job is not None and (job.state == "CANCELLED" or (folder.path / before.output).exists()):
+                raise _ended_early(job, folder.path / before.output)
+            self._missing.pop(before.token, None)
+            forgotten = before.forgotten + 1  # or it never came to a node, which says nothing of the run
         if forgotten >= _TRIES:
             hint = "Look at the controller's log; nothing was started, and it is safe to submit the run again."
             raise Broken("not_started", f"Slurm forgot {forgotten} jobs of this run before they began.", hint)
         asked = Asked(token=new_token(), at=time.time(), forgotten=forgotten)
         _write(folder, asked)
         script = folder.path / _SCRIPT
-        command = [sys.executable, "-I", "-S", str(folder.supervisor), str(folder.path)]
-        folder.write(_SCRIPT, f"#!/bin/sh\nexec {shlex.join(command)}\n".encode())
-        arguments = [*self._arguments(folder, asked, env, needs), str(script)]
+        folder.write(_SCRIPT, _script(folder, asked).encode())
+        arguments = [*self._arguments(folder, asked, needs), str(script)]
         number = await self._cluster.submit(arguments, env, folder.path)
         _write(folder, asked.model_copy(update={"number": number}))
         return Pending(f"Slurm job {number}", cancelling=folder.cancel_asked())
@@ -152,7 +155,21 @@ class SlurmEngine:
         if isinstance(observed, Lost):
             # A lock may not be seen from another host. What Slurm says is at work is not lost.
             return Running(folder.cancel_asked(), observed.child, asked.name) if job and job.at_work else observed
-        return _not_begun(folder, asked, job)
+        return self._not_begun(folder, asked, job)
+
+    def _not_begun(self, folder: SupervisedFolder, asked: Asked, job: Job | None) -> Observed:
+        if job is not None:
+            self._missing.pop(asked.token, None)
+            if job.ended:
+                return NotBegun()  # without beginning: `submit` tells why
+            why = job.why if job.waits else "It is being started."
+            return Pending(asked.name, why, folder.cancel_asked())
+        if asked.number is None and time.time() - asked.at < _IN_FLIGHT_SECONDS:
+            return Pending(asked.name, "Whether Slurm took it is not known yet.", folder.cancel_asked())
+        now = time.monotonic()
+        if asked.number is not None and now - self._missing.setdefault(asked.token, now) < _MISSING_SECONDS:
+            return Pending(asked.name, "Slurm does not know it at the moment.", folder.cancel_asked())
+        return NotBegun()
 
     async def _hurry(self, folder: SupervisedFolder) -> None:
         """A job that waits is taken back; one that runs is signalled, which its supervisor hears at once."""
@@ -168,7 +185,7 @@ class SlurmEngine:
         except Broken as error:
             log.warning("Run %s ends without Slurm's help: %s", folder.path.name, error.message)
 
-    def _arguments(self, folder: SupervisedFolder, asked: Asked, env: Mapping[str, str], needs: Needs) -> list[str]:
+    def _arguments(self, folder: SupervisedFolder, asked: Asked, needs: Needs) -> list[str]:
         wanted = self._settings
         arguments = [
             f"--job-name=ptq {needs.name}"[:200].replace("\n", " ").rstrip(),
@@ -176,11 +193,10 @@ class SlurmEngine:
             "--no-requeue",
             "--nodes=1",
             "--ntasks=1",
-            # Names alone: values, secrets among them, stand in no command line.
-            f"--export={','.join(env) or 'NONE'}",
+            # All of what sbatch itself is given. Named variables would make Slurm log the user in on the node first.
+            "--export=ALL",
             f"--chdir={folder.path}",
-            f"--output={folder.path / _SAYS}",
-            "--open-mode=append",
+            f"--output={str(folder.path / asked.output).replace('%', '%%')}",
         ]
         if needs.gpus:
             arguments.append(f"--gres={wanted.gres}:{needs.gpus}")
@@ -195,16 +211,14 @@ class SlurmEngine:
         ):
             if value is not None:
                 arguments.append(f"--{name}={value}")
-        return [*arguments, *wanted.extra]
+        return [*wanted.extra, *arguments]  # of two that contradict each other sbatch takes the latter
 
 
-def _not_begun(folder: SupervisedFolder, asked: Asked, job: Job | None) -> Observed:
-    if job is not None and not job.ended:
-        why = job.why if job.waits else "It is being started."
-        return Pending(asked.name, why, folder.cancel_asked())
-    if job is None and asked.number is None and time.time() - asked.at < _IN_FLIGHT_SECONDS:
-        return Pending(asked.name, "Whether Slurm took it is not known yet.", folder.cancel_asked())
-    return NotBegun()  # it ended without beginning, which `submit` tells, or Slurm forgot it
+def _script(folder: SupervisedFolder, asked: Asked) -> str:
+    """What the job runs. One that is not the latest of its run, or comes after the run's end, starts nothing."""
+    command = [sys.executable, "-I", "-S", str(folder.supervisor), str(folder.path)]
+    record, end = shlex.quote(str(folder.path / JOB_FILE)), shlex.quote(str(folder.path / OUTCOME_FILE))
+    return f"#!/bin/sh\ngrep -qs {asked.token} {record} && [ ! -e {end} ] || exit 4\nexec {shlex.join(command)}\n"
 
 
 def _unknown_now(folder: SupervisedFolder, observed: Observed, asked: Asked, error: Broken) -> Observed:
@@ -214,10 +228,10 @@ def _unknown_now(folder: SupervisedFolder, observed: Observed, asked: Asked, err
     return Pending(asked.name, error.message, folder.cancel_asked())
 
 
-def _ended_early(job: Job, folder: Path) -> Broken:
+def _ended_early(job: Job, output: Path) -> Broken:
     """A job that ended before its supervisor began the run."""
     try:
-        lines = (folder / _SAYS).read_text("utf-8", "replace").splitlines()
+        lines = output.read_text("utf-8", "replace").splitlines()
     except OSError:
         lines = []
     said = f" It said: {lines[-1][:300]}" if lines else ""

@@ -40,6 +40,11 @@ class Asked(Written):
         return f"ptq:{self.token}"
 
     @property
+    def output(self) -> str:
+        """The file in the run's folder in which its job, once it is on a node, says what it has to say."""
+        return f"job-{self.token[:8]}.log"
+
+    @property
     def name(self) -> str:
         """What people call it."""
         return f"Slurm job {self.number}" if self.number is not None else "Its Slurm job"

@@ -50,12 +50,14 @@ def become_command(launch: Launch, lock: int, may_go: int, tell_trouble: int, gr
 
 
 def _environment(launch: Launch) -> dict[bytes, bytes]:
-    environment = inherited_environment() | {MARK.encode(): launch.mark}
+    inherited = inherited_environment()
+    kept = {name: value for name, value in inherited.items() if not launch.variables or name in launch.variables}
     if launch.mask_variable:
-        shown = [environment.pop(name) for name in VISIBILITY if name in environment]
+        shown = [inherited[name] for name in VISIBILITY if name in inherited]
+        kept = {name: value for name, value in kept.items() if name not in VISIBILITY}
         if shown:
-            environment[launch.mask_variable.encode()] = shown[0]
-    return environment
+            kept[launch.mask_variable.encode()] = shown[0]
+    return kept | {MARK.encode(): launch.mark}
 
 
 def inherited_environment() -> dict[bytes, bytes]:

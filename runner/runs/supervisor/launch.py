@@ -23,6 +23,7 @@ class Launch(NamedTuple):
     disk_reserve_bytes: int
     memory_limit_bytes: float
     mask_variable: str
+    variables: frozenset[bytes]  # the only ones that the command gets, where a scheduler adds its own; empty: all
     """The one variable that shows the command its GPUs, where a scheduler set several; empty: none is touched."""
 
     @classmethod
@@ -43,4 +44,5 @@ class Launch(NamedTuple):
             disk_reserve_bytes=int(launch.get("disk_reserve_bytes") or 0),
             memory_limit_bytes=float(launch.get("memory_limit_bytes") or "inf"),
             mask_variable=str(launch.get("mask_variable") or ""),
+            variables=frozenset(os.fsencode(name) for name in launch.get("variables") or ()),
         )
