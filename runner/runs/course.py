@@ -276,7 +276,7 @@ class Course:
                     log.warning("Run %s: %s", entry.run.id, doubt)
                     return doubt
                 await asyncio.sleep(_GPU_LOOK_SECONDS)
-        except (RunnerError, OSError) as error:
+        except Exception as error:  # whatever a tool said: the run has ended all the same
             log.warning("Whether the GPUs of run %s are free cannot be found out: %s", entry.run.id, error)
         return ""
 

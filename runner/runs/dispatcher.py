@@ -87,16 +87,21 @@ class Dispatcher:
             lane = "gpu" if entry.gpus else "cpu"
             if self.table.queue.standing.mode == "paused":
                 self.table.wait(entry, "paused", f"It waits: {self.table.queue.standing.sentence}")
-            elif lane in full:
+                continue
+            if lane in full:
                 self.table.wait(entry, "behind", _BEHIND)
-            else:
+                continue
+            try:
                 held = await self._place(entry)
-                if held is None:
-                    full.add(lane)
-                elif entry.waits and not entry.folder.cancel_asked():
-                    self._begin(tasks, entry, held)
-                else:
-                    held.close()
+            except Exception as error:  # one run that cannot be placed must not stop the others
+                self.course.say_stuck(entry, error)
+                held = None
+            if held is None:
+                full.add(lane)
+            elif entry.waits and not entry.folder.cancel_asked():
+                self._begin(tasks, entry, held)
+            else:
+                held.close()
 
     async def _place(self, entry: Entry) -> Held | None:
         """Where this run may compute now; None where it has to wait, which it is told then."""
@@ -109,8 +114,7 @@ class Dispatcher:
         try:
             if not await self._is_unplaced(entry):
                 return None
-            here = self.table.gpus_here = await self.pool.count()
-            got = await self.pool.take(min(entry.gpus, max(here, 1)))
+            got = await self._taken(entry)
         except RunnerError as error:
             if error.code == "too_few_gpus":
                 self.course.not_started(entry, error)
@@ -118,13 +122,16 @@ class Dispatcher:
             why = f"It waits, since GPUs cannot be shared out: {error.message} {error.hint}"
             self.table.wait(entry, error.code, why.strip())
             return None
-        except Exception as error:  # one run that cannot be placed must not stop the others
-            self.course.say_stuck(entry, error)
-            return None
         if isinstance(got, Shortage):
             self.table.wait(entry, "no_free_gpu", got.sentence)
             return None
         return self._placed(entry, got)
+
+    async def _taken(self, entry: Entry) -> Lease | Shortage:
+        if not entry.gpus:
+            return await self.pool.take(0)
+        here = self.table.gpus_here = await self.pool.count()
+        return await self.pool.take(min(entry.gpus, max(here, 1)))
 
     def _placed(self, entry: Entry, lease: Lease) -> Held | None:
         placement = Placement(gpus=[name_of(gpu) for gpu in lease.gpus], mask=lease.mask)

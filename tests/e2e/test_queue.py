@@ -241,6 +241,40 @@ def test_a_waiting_run_knows_when_its_turn_may_come(host: Host, tmp_path: Path) 
     go.touch()
 
 
+def test_runs_wait_and_say_so_while_leases_cannot_be_kept(host: Host, tmp_path: Path) -> None:
+    (tmp_path / "leases").write_text("in the way")
+    first, second = submit(host, "a"), submit(host, "b")
+    reason = wait_for_reason(host, first.id, "no_leases").reason
+    assert reason.startswith("It waits, since GPUs cannot be shared out: Who has which GPU cannot be told"), reason
+    wait_for_reason(host, second.id, "behind")
+    (tmp_path / "leases").unlink()
+    for run in (first, second):
+        host.wait_for(run.id, RunState.SUCCEEDED, seconds=60)
+
+
+def test_a_run_that_needs_a_gpu_that_is_gone_ends_and_holds_up_nobody(host: Host, gpus: PretendGpus) -> None:
+    set_mode(host, "paused")
+    run = submit(host, "a")
+    gpus.remove()
+    host.kill()
+    host.start()
+    set_mode(host, "open")
+    ended = host.wait_for(run.id, RunState.FAILED, seconds=30)
+    assert ended.code == "too_few_gpus"
+    assert "It was not started: This run needs 1, and runs may use no GPU here." in ended.reason
+    assert host.starts() == 0
+
+
+def test_a_place_that_cannot_be_written_down_stops_one_run_and_not_the_daemon(host: Host) -> None:
+    set_mode(host, "paused")
+    run = submit(host, "a")
+    (host.run_folder(run.id) / "placement.json").mkdir()
+    set_mode(host, "open")
+    wait_until(lambda: "tried again" in host.client.run(run.id).reason, 20, f"{host.client.run(run.id)}")
+    (host.run_folder(run.id) / "placement.json").rmdir()
+    host.wait_for(run.id, RunState.SUCCEEDED, seconds=60)
+
+
 def test_what_a_failed_run_left_is_set_apart_and_its_folder_can_be_used_again(host: Host) -> None:
     interpreter.tell(host.engine, spoil="not_quantized")
     failed = host.wait_for(submit(host, "a").id, RunState.FAILED, seconds=60)

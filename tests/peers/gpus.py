@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 MEMORY_BYTES = 192 * 2**30
@@ -53,6 +54,11 @@ class PretendGpus:
     def use(self, index: int, used_bytes: int) -> None:
         """Memory in use on the card."""
         self._write(f"{self._device(index)}/mem_info_vram_used", f"{used_bytes}\n")
+
+    def remove(self) -> None:
+        """All of them are gone from the bus."""
+        for index in range(self.count):
+            shutil.rmtree(self.root / f"sys/class/kfd/kfd/topology/nodes/{index + 1}")
 
     def load(self, index: int, percent: int) -> None:
         """How much it computes."""
