@@ -82,6 +82,8 @@ def test_the_runner_finds_what_its_example_names() -> None:
     for name in RUNNERS.values():
         mounts = _mounts(name)
         assert mounts[str(settings.state_dir)] == "runner-state"
+        leases = str(settings.gpus.lease_dir)
+        assert mounts[leases] == leases, "two daemons of one host would share out the same GPU"
         for folder in (*settings.models.roots, *settings.outputs.roots, settings.datasets.mirror):
             assert mounts[str(folder)] == str(folder), "people see paths on cards: the same inside and outside"
     assert str(settings.quark.python) == "/opt/quark/bin/python"
@@ -89,7 +91,7 @@ def test_the_runner_finds_what_its_example_names() -> None:
 
 def test_models_and_datasets_are_only_read() -> None:
     settings = load_settings(DEPLOY / "runner.example.yaml")
-    written = {str(root) for root in settings.outputs.roots}
+    written = {str(root) for root in (*settings.outputs.roots, settings.gpus.lease_dir)}
     for mount in _service("runner-cpu")["volumes"]:
         if isinstance(mount, dict):
             assert mount.get("read_only", False) is (with_defaults(mount["target"]) not in written)
