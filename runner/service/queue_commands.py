@@ -17,7 +17,7 @@ _MODES: dict[str, QueueMode] = {"open": "open", "pause": "paused", "drain": "dra
 
 @click.command()
 @click.argument("order", required=False, type=click.Choice([*_MODES]))
-@click.option("--reason", type=Words(1000), default="", help="Why, for those whose runs wait.")
+@click.option("--reason", type=Words(1000, empty=True), default="", help="Why, for those whose runs wait.")
 @_JSON
 @click.pass_obj
 def queue(shell: Shell, order: str | None, reason: str, as_json: bool) -> None:

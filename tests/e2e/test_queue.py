@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -273,6 +276,31 @@ def test_a_place_that_cannot_be_written_down_stops_one_run_and_not_the_daemon(ho
     wait_until(lambda: "tried again" in host.client.run(run.id).reason, 20, f"{host.client.run(run.id)}")
     (host.run_folder(run.id) / "placement.json").rmdir()
     host.wait_for(run.id, RunState.SUCCEEDED, seconds=60)
+
+
+def test_the_queue_is_shown_and_changed_in_a_terminal(host: Host) -> None:
+    def told(*arguments: str) -> str:
+        command = [sys.executable, "-m", "runner.service", "--config", str(host.config), *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, env={**os.environ, "COLUMNS": "200"})
+        assert "Traceback" not in done.stderr
+        return f"{done.returncode} {done.stdout}{done.stderr}"
+
+    assert told("queue").startswith("0 The queue is open.")
+    paused = told("queue", "pause", "--reason", "The driver is exchanged.")
+    assert paused.startswith("0 The queue is paused: runs are taken and none starts.")
+    assert "The driver is exchanged." in paused
+    first, second = submit(host, "a"), submit(host, "b")
+    assert told("priority", second.id, "high") == (
+        f"0 Run {second.id} has priority high and is number 1 in the queue.\n"
+    )
+    shown = told("queue")
+    assert shown.index(second.id) < shown.index(first.id)
+    assert "0 (0000:05:00.0)" in shown
+    assert '"mode": "open"' in told("queue", "open", "--json")
+    for run in (first, second):
+        host.wait_for(run.id, RunState.SUCCEEDED, seconds=60)
+    assert "does not wait any more" in told("priority", first.id, "low")
+    assert told("queue", "stop").startswith("2 ")
 
 
 def test_what_a_failed_run_left_is_set_apart_and_its_folder_can_be_used_again(host: Host) -> None:
