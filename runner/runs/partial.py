@@ -120,6 +120,7 @@ def _is_folder(path: Path) -> bool:
 
 
 def _fitting(name: str, ending: str) -> str:
-    """The name with the ending, cut where both together would be longer than a name may be."""
+    """The name with the ending, cut where both together would be longer than a name may be; never within a letter."""
     room = _LONGEST_NAME - len(os.fsencode(ending))
-    return os.fsdecode(os.fsencode(name)[:room]) + ending
+    encoded = os.fsencode(name)
+    return (name if len(encoded) <= room else encoded[:room].decode(errors="ignore")) + ending

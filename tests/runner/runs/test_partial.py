@@ -187,3 +187,13 @@ def test_only_folders_count_as_set_apart(tmp_path: Path) -> None:
     (output / ".partial-note").touch()
     assert examine_output(str(output), model, settings).state is OutputState.NOT_EMPTY
     assert set_apart(output, RUN) == str(output.with_name(f"x.partial-{RUN}"))
+
+
+@pytest.mark.parametrize("name", ["é" * 120, "a" + "é" * 120, "量" * 80, "ab" + "量" * 80, "a" * 250])
+def test_where_it_lies_can_be_told_also_when_a_long_name_had_to_be_cut(tmp_path: Path, name: str) -> None:
+    output = tmp_path / name
+    output.mkdir()
+    (output / "config.json").write_text("{}")
+    place = set_apart(output, "run-0123456789abcdef")
+    assert (Path(place) / "config.json").exists()
+    assert place.encode().endswith(b".partial-run-0123456789abcdef")
