@@ -82,8 +82,8 @@ class Dispatcher:
         """Start what can start, in the order of the queue; say of every other why it waits."""
         full: set[str] = set()
         for entry in self.table.waiting():
-            if entry.run.id in self._active:
-                continue  # its course has begun, and has not said so yet
+            if not entry.waits or entry.run.id in self._active:
+                continue  # it was cancelled meanwhile, or its course has begun and has not said so yet
             lane = "gpu" if entry.gpus else "cpu"
             if self.table.queue.standing.mode == "paused":
                 self.table.wait(entry, "paused", f"It waits: {self.table.queue.standing.sentence}")
@@ -98,10 +98,19 @@ class Dispatcher:
                 held = None
             if held is None:
                 full.add(lane)
-            elif entry.waits and not entry.folder.cancel_asked():
+            elif self._may_begin(entry):
                 self._begin(tasks, entry, held)
             else:
                 held.close()
+                if entry.waits:
+                    return  # somebody paused the queue or changed its order: all of it is looked at again
+
+    def _may_begin(self, entry: Entry) -> bool:
+        """Whether it is still its turn: to look for a place took its time, and people go on deciding."""
+        if not entry.waits or entry.folder.cancel_asked() or self.table.queue.standing.mode == "paused":
+            return False
+        lane = (one for one in self.table.waiting() if bool(one.gpus) is bool(entry.gpus))
+        return next((one for one in lane if one.run.id not in self._active), None) is entry
 
     async def _place(self, entry: Entry) -> Held | None:
         """Where this run may compute now; None where it has to wait, which it is told then."""

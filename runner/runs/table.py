@@ -291,9 +291,9 @@ class RunTable:
             self.change(entry, entry.run.state, "stuck", why)
 
     def wait(self, entry: Entry, code: str, why: str) -> None:
-        """Say why a run waits, once for each reason."""
+        """Say why a run waits, once for each reason; nothing of one that does not wait any more."""
         shown = self._redactor.redact_text(why)
-        if entry.run.state is not RunState.QUEUED or (code, shown) != (entry.run.code, entry.run.reason):
+        if entry.waits and (code, shown) != (entry.run.code, entry.run.reason):
             self.change(entry, RunState.QUEUED, code, why)
 
     def tell(self, entry: Entry, what: StateChanged | Progressed | Reported) -> None:
