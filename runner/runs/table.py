@@ -134,6 +134,7 @@ class RunTable:
                 return self._same(known, submission), False
             self.queue.admit()
             await self._gate.admit(submission.run_manifest, submission.approvals)
+            self.queue.admit()  # again: the gate took its time, and people go on deciding
             self._make_room(submission.run_manifest)
             entry = await asyncio.to_thread(self._create, submission)
             self._add(entry)

@@ -16,7 +16,7 @@ from runner.runs.entry import Entry
 from runner.runs.gpus import Lease, Shortage
 from runner.runs.redaction import Redactor
 from runner.runs.table import RunTable
-from schemas.api import Approval, GpuStanding, RunSubmission
+from schemas.api import Approval, GpuStanding, QueueMode, RunSubmission
 from schemas.artifacts.environment import Gpu
 from schemas.artifacts.manifest import ManifestOutputs, RunManifest
 from schemas.runs import RunState
@@ -160,5 +160,20 @@ def test_who_was_cancelled_meanwhile_does_not_stand_in_the_queue_again(tmp_path:
             for run in (a, b, c):
                 told = (tmp_path / "state" / "runs" / run / "events.jsonl").read_text()
                 assert '"queued"' not in told.partition('"cancelling"')[2], told
+
+    asyncio.run(scenario())
+
+
+def test_no_run_is_taken_after_the_queue_was_drained(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with bench(tmp_path, "a") as (made, _):
+            made.gate.may.clear()
+            late = asyncio.create_task(made.submit("late"))
+            await until(lambda: made.gate.asked == 2)
+            drains: QueueMode = "draining"
+            made.table.set_mode(drains, "ada", "")
+            made.gate.may.set()
+            (refused,) = await asyncio.gather(late, return_exceptions=True)
+            assert getattr(refused, "code", "") == "draining", refused
 
     asyncio.run(scenario())
