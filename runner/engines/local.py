@@ -11,7 +11,16 @@ import time
 from collections.abc import Mapping, Sequence
 
 from runner.clock import Clock, SystemClock
-from runner.engines.engine import NOTHING, EndedOrphans, Needs, NotBegun, Observed, Running, SupervisedFolder
+from runner.engines.engine import (
+    NOTHING,
+    EndedOrphans,
+    Needs,
+    NotBegun,
+    Observed,
+    Running,
+    SupervisedFolder,
+    Unreadable,
+)
 from runner.engines.pause import pause
 from runner.errors import Broken
 
@@ -87,7 +96,7 @@ class LocalEngine:
         Asking again asks the supervisor again, which also wakes one that somebody stopped. Where cancel.json cannot be
         written the supervisor is asked by signal alone, and the log says so. Raises Broken when neither can be done.
         """
-        if isinstance(folder.observe(), NotBegun | Running):
+        if isinstance(folder.observe(), NotBegun | Running | Unreadable):
             doubt = folder.ask_cancel(by, reason, self._clock.now().isoformat())
             if doubt:
                 log.warning("Run %s: %s", folder.path.name, doubt)

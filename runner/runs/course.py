@@ -155,19 +155,23 @@ class Course:
             case Lost():
                 await self._give_up(entry, observed)
             case Unreadable():
-                return self._unreadable(entry, observed)
+                self.unreadable(entry, observed)
+                return False
         return True
 
-    def _unreadable(self, entry: Entry, observed: Unreadable) -> bool:
-        """Nobody knows what became of it. It stays unknown until a person closes it by cancelling it."""
+    def unreadable(self, entry: Entry, observed: Unreadable) -> None:
+        """Nobody knows what became of it. It stays unknown until it can be read or a person closes it by cancelling."""
         reason = f"What became of it cannot be read: {observed.why}"
         if entry.folder.cancel_asked():
             self.table.end(entry, Outcome(state=RunState.LOST, code="unreadable", reason=reason, at=self.clock.now()))
         elif entry.run.state is not RunState.UNKNOWN:
             self.table.change(entry, RunState.UNKNOWN, "unreadable", reason)
-        return False
 
     async def _start(self, entry: Entry, held: Held) -> bool:
+        if self.engine.places_here and held.lease is None:
+            # It seemed to have begun, or could not be read, when it was taken up: it needs a place of its own first.
+            self.table.change(entry, RunState.QUEUED, gpus=[])
+            return False
         self.table.change(entry, RunState.STARTING, gpus=held.placement.gpus)
         try:
             submission = await asyncio.to_thread(read_submission, entry.folder)
@@ -200,7 +204,7 @@ class Course:
             if observed.cancelling or entry.run.state is RunState.CANCELLING:
                 if entry.run.state is not RunState.CANCELLING:
                     self.table.change(entry, RunState.CANCELLING, "cancel", "It was cancelled.")
-            elif entry.run.state is not RunState.RUNNING:
+            elif entry.run.state is not RunState.RUNNING or entry.run.code == "stuck":  # it gets on again
                 job = {"job": observed.job} if observed.job else {}
                 self.table.change(entry, RunState.RUNNING, started_at=entry.run.started_at or self._began(entry), **job)
             progress = await asyncio.to_thread(follower.read_on)

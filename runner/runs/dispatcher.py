@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, field
 
-from runner.engines.engine import CancelledBeforeStart, Engine
+from runner.engines.engine import CancelledBeforeStart, Engine, Unreadable
 from runner.errors import RunnerError
 from runner.host.gpus.identity import name_of
 from runner.runs.course import Course, Held
@@ -42,41 +42,51 @@ class Dispatcher:
             while True:
                 self.table.work_waits.clear()
                 self._active = {run: task for run, task in self._active.items() if not task.done()}
-                self._settle_cancelled()
+                self._settle_idle()
                 for entry in self.table.unfinished():
                     if self._is_left(entry):
                         self._begin(tasks, entry, Held(None, read_placement(entry.folder)))
                 await self._place_waiting(tasks)
                 waits = tasks.create_task(self.table.work_waits.wait())
-                patience = _TRY_AGAIN_SECONDS if self.table.waiting() else None
+                patience = _TRY_AGAIN_SECONDS if self._has_to_look() else None
                 await asyncio.wait(
                     [waits, *self._active.values()], return_when=asyncio.FIRST_COMPLETED, timeout=patience
                 )
                 waits.cancel()
 
+    def _has_to_look(self) -> bool:
+        return any(entry.waits or entry.run.state is RunState.UNKNOWN for entry in self.table.unfinished())
+
     def _is_left(self, entry: Entry) -> bool:
         """Whether it is not in the queue and nobody brings it on.
 
-        Somebody closed one that was unknown, say; or a supervisor that the last daemon started has begun only now.
+        One that was unknown can be read again, say; or a supervisor that the last daemon started has begun only now.
         """
-        unread = entry.damaged or entry.run.state is RunState.UNKNOWN
-        left = not unread and entry.run.id not in self._active
-        return left and (not entry.waits or self.engine.took(entry.folder))
+        if entry.damaged or entry.run.id in self._active:
+            return False
+        if entry.run.state is RunState.UNKNOWN:
+            return not isinstance(entry.folder.observe(), Unreadable)
+        return not entry.waits or self.engine.took(entry.folder)
 
     def _begin(self, tasks: asyncio.TaskGroup, entry: Entry, held: Held) -> None:
         self._active[entry.run.id] = tasks.create_task(self.course.bring_to_end(entry, held))
 
-    def _settle_cancelled(self) -> None:
-        """A run that waits is cancelled at once, whatever else this host is busy with."""
+    def _settle_idle(self) -> None:
+        """A run that waits is cancelled at once, whatever else this host is busy with.
+
+        One that cannot be read, because its folder is gone, say, would hold up those behind it: it leaves the queue.
+        """
         for entry in self.table.unfinished():
             if entry.run.id in self._active or entry.damaged:
                 continue
             observed = entry.folder.observe()
-            if isinstance(observed, CancelledBeforeStart):
-                try:
+            try:
+                if isinstance(observed, CancelledBeforeStart):
                     self.table.end(entry, self.course.cancelled(observed))
-                except Exception as error:  # one run that cannot be brought on must not stop the others
-                    self.course.say_stuck(entry, error)
+                elif isinstance(observed, Unreadable):
+                    self.course.unreadable(entry, observed)
+            except Exception as error:  # one run that cannot be brought on must not stop the others
+                self.course.say_stuck(entry, error)
 
     async def _place_waiting(self, tasks: asyncio.TaskGroup) -> None:
         """Start what can start, in the order of the queue; say of every other why it waits."""

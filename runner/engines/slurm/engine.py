@@ -27,6 +27,7 @@ from runner.engines.engine import (
     Pending,
     Running,
     SupervisedFolder,
+    Unreadable,
 )
 from runner.engines.pause import pause
 from runner.engines.slurm.cluster import Cluster
@@ -109,7 +110,7 @@ class SlurmEngine:
     async def cancel(self, folder: SupervisedFolder, by: str, reason: str) -> Observed:
         """Ask for the end of a run; cancel.json decides, and Slurm is asked to be quick about it. Raises Broken."""
         observed = folder.observe()
-        if isinstance(observed, NotBegun | Running | Lost):
+        if isinstance(observed, NotBegun | Running | Lost | Unreadable):
             doubt = folder.ask_cancel(by, reason, self._clock.now().isoformat())
             if doubt:
                 log.warning("Run %s: %s", folder.path.name, doubt)
