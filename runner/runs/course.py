@@ -33,7 +33,7 @@ from runner.runs.following import LogFollower
 from runner.runs.gpus import GpuPool, Lease, Shortage
 from runner.runs.outcome import VERDICT_FILE, Outcome
 from runner.runs.partial import set_apart
-from runner.runs.placement import Placement
+from runner.runs.placement import PLACEMENT_FILE, Placement
 from runner.runs.submission import Submission, read_submission
 from runner.runs.table import RunTable
 from schemas.artifacts.manifest import RunManifest
@@ -178,6 +178,9 @@ class Course:
             environment = await self.launcher.prepare(entry, submission, held.placement)
             # To check the model took its time: what began to compute on the GPUs meanwhile is left alone.
             if held.placement.gpus and (why := await self.pool.still_held(held.placement.gpus)):
+                if entry.folder.cancel_asked():
+                    return True
+                entry.folder.remove(PLACEMENT_FILE)  # no supervisor was started: it may get others
                 self.table.change(entry, RunState.QUEUED, "no_free_gpu", f"It waits again: {why}", gpus=[])
                 return False
             needs = Needs(entry.gpus, self.run_seconds, f"{entry.run.scheme} {Path(entry.run.model).name}")

@@ -10,6 +10,7 @@ from runner.errors import RunnerError
 from runner.host.gpus.identity import name_of
 from runner.runs.course import Course, Held
 from runner.runs.entry import Entry
+from runner.runs.folder import LAUNCH
 from runner.runs.gpus import GpuPool, Lease, Shortage
 from runner.runs.placement import PLACEMENT_FILE, Placement, read_placement
 from runner.runs.table import RunTable
@@ -172,8 +173,10 @@ class Dispatcher:
         """Whether no supervisor that an earlier daemon started for this run may still begin.
 
         Such a one has the locks of the run's GPUs and would compute on those, whatever is written down anew. Where
-        nobody has them it is gone.
+        nobody has them it is gone; and none was started before launch.json was written.
         """
+        if not entry.folder.holds(LAUNCH):
+            return True
         names = read_placement(entry.folder).gpus
         ours = {name for run in self._active for name in self.table.entry(run).run.gpus}
         if not names or not ours.isdisjoint(names):

@@ -284,6 +284,10 @@ class RunFolder:
             return None
         return process.pid if process is not None else None
 
+    def holds(self, name: str) -> bool:
+        """Whether a document of this name is there, be it readable or not."""
+        return os.path.lexists(self.path / name)
+
     def remove(self, name: str) -> None:
         """Remove a document of the daemon. Raises Broken."""
         try:

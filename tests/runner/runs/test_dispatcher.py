@@ -14,6 +14,7 @@ from runner.runs.course import Course, Held
 from runner.runs.dispatcher import Dispatcher
 from runner.runs.entry import Entry
 from runner.runs.gpus import Lease, Shortage
+from runner.runs.placement import PLACEMENT_FILE, Placement
 from runner.runs.redaction import Redactor
 from runner.runs.table import RunTable
 from schemas.api import Approval, GpuStanding, QueueMode, RunSubmission
@@ -69,7 +70,8 @@ class SlowPool:
         return self.given[-1]
 
     async def take_again(self, names: Sequence[str]) -> Lease | Shortage:
-        return await self.take(len(names))
+        """Another daemon's run has them by now."""
+        return Shortage(len(names), 0, ("GPU 0 (0000:05:00.0): another run has it",))
 
     async def still_held(self, names: Sequence[str]) -> str:  # noqa: ARG002
         return ""
@@ -175,5 +177,29 @@ def test_no_run_is_taken_after_the_queue_was_drained(tmp_path: Path) -> None:
             made.gate.may.set()
             (refused,) = await asyncio.gather(late, return_exceptions=True)
             assert getattr(refused, "code", "") == "draining", refused
+
+    asyncio.run(scenario())
+
+
+def test_a_place_that_was_noted_before_anything_was_started_binds_nobody(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with bench(tmp_path, "a", "b") as (made, (a, b)):
+            folder = made.table.entry(b).folder
+            folder.write(PLACEMENT_FILE, Placement(gpus=["0 (0000:05:00.0)"]).model_dump_json().encode())
+            made.pool.may.set()
+            await until(lambda: made.course.began == [a, b])
+
+    asyncio.run(scenario())
+
+
+def test_a_place_in_which_a_supervisor_may_still_begin_is_waited_for(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with bench(tmp_path, "a", "b") as (made, (a, b)):
+            folder = made.table.entry(b).folder
+            folder.write(PLACEMENT_FILE, Placement(gpus=["0 (0000:05:00.0)"]).model_dump_json().encode())
+            folder.write("launch.json", b"{}")
+            made.pool.may.set()
+            await until(lambda: made.table.entry(b).run.code == "placed_before")
+            assert made.course.began == [a]
 
     asyncio.run(scenario())
