@@ -191,7 +191,7 @@ class RunTable:
         if mode != self.queue.standing.mode:
             shown = {"by": self._redactor.redact_text(by), "reason": self._redactor.redact_text(reason)}
             self.queue.change(QueueStanding(mode=mode, at=self._clock.now(), **shown))
-            log.info("%s", self.queue.standing.sentence)
+            log.info("%r", self.queue.standing.sentence)  # what people wrote may have lines of its own
             self._renumber()
             self.work_waits.set()
 

@@ -174,10 +174,10 @@ class SlurmEngine:
 
     async def _hurry(self, folder: SupervisedFolder) -> None:
         """A job that waits is taken back; one that runs is signalled, which its supervisor hears at once."""
-        asked = _asked(folder.path)
-        if asked is None:
-            return
         try:
+            asked = _asked(folder.path)
+            if asked is None:
+                return
             job = (await self._cluster.jobs(fresh=True)).get(asked.token)
             if job is not None and job.waits:
                 await self._cluster.cancel(job.number)
