@@ -33,7 +33,7 @@ class MemoryGroup:
             return None
         group = cls(parent / name)
         try:
-            if "memory" not in (parent / "cgroup.subtree_control").read_text().split():
+            if "memory" not in (parent / "cgroup.subtree_control").read_text("ascii", "replace").split():
                 (parent / "cgroup.subtree_control").write_text("+memory")  # refused while processes are in it
             group._folder.mkdir(exist_ok=True)
             (group._folder / "memory.max").write_text(f"{int(limit_bytes)}")
@@ -56,7 +56,7 @@ class MemoryGroup:
     def killed(self) -> int:
         """How many of its processes the kernel killed for their memory."""
         with contextlib.suppress(OSError, ValueError):
-            for line in (self._folder / "memory.events").read_text().splitlines():
+            for line in (self._folder / "memory.events").read_text("ascii", "replace").splitlines():
                 name, _, number = line.partition(" ")
                 if name == "oom_kill":
                     return int(number)
@@ -70,13 +70,13 @@ class MemoryGroup:
 
 def delegated(root: Path) -> Path | None:
     """The group above our own, when it is ours to divide: it has the memory controller and belongs to this user."""
-    with contextlib.suppress(OSError):
-        for line in (root / "proc/self/cgroup").read_text().splitlines():
+    with contextlib.suppress(OSError, ValueError):
+        for line in os.fsdecode((root / "proc/self/cgroup").read_bytes()).split("\n"):  # a group's name is any bytes
             own = Path(line.removeprefix("0::/"))
             if not line.startswith("0::/") or own == Path():
                 continue
             group = root / "sys/fs/cgroup" / own.parent
-            available = (group / "cgroup.controllers").read_text().split()
+            available = (group / "cgroup.controllers").read_text("ascii", "replace").split()
             # Root may write to everybody's groups. A group of systemd's own shows by what no delegated one has.
             if "memory" in available and _may_divide(group):
                 return group

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from runner.runs.supervisor.memory_group import MemoryGroup
+from runner.runs.supervisor.memory_group import MemoryGroup, delegated
 
 LIMIT = 10**9
 
@@ -19,7 +19,7 @@ LIMIT = 10**9
 def pretend(root: Path, own: str = "/system.slice/ptq.service/daemon", controllers: str = "cpu memory pids") -> Path:
     """A host whose service lies in a group of its own; the group above that."""
     (root / "proc" / "self").mkdir(parents=True)
-    (root / "proc" / "self" / "cgroup").write_text(f"1:name=systemd:/\n0::{own}\n")
+    (root / "proc" / "self" / "cgroup").write_bytes(os.fsencode(f"1:name=systemd:/\n0::{own}\n"))
     folder = root / "sys" / "fs" / "cgroup" / own.strip("/")
     folder.mkdir(parents=True)
     for group in (folder, folder.parent):
@@ -73,6 +73,19 @@ def test_without_a_group_to_divide_there_is_none(tmp_path: Path, own: str, contr
     before = sorted(tmp_path.rglob("*"))
     assert MemoryGroup.make("run-1", limit, tmp_path) is None
     assert sorted(tmp_path.rglob("*")) == before
+
+
+@pytest.mark.usefixtures("_delegated")
+@pytest.mark.parametrize("name", [b"\x80", b"r\xe9gion", b"a\x0bb", b"a\xc2\x85b"])
+def test_a_group_is_found_whatever_its_name_is(tmp_path: Path, name: bytes) -> None:
+    parent = pretend(tmp_path, f"/{os.fsdecode(name)}/b")
+    assert delegated(tmp_path) == parent
+
+
+def test_a_list_of_groups_that_is_none_names_none(tmp_path: Path) -> None:
+    (tmp_path / "proc/self").mkdir(parents=True)
+    (tmp_path / "proc/self/cgroup").write_bytes(b"0::/a\0/b\n")
+    assert delegated(tmp_path) is None
 
 
 def test_without_a_host_that_has_groups_there_is_none(tmp_path: Path) -> None:
