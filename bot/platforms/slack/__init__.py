@@ -1,0 +1,1 @@
+"""Slack: cards as Block Kit, events as the core knows them."""
