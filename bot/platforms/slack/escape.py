@@ -1,0 +1,76 @@
+"""Text from people and models on its way to Slack: it can neither ping nor link nor look like something else.
+
+Nothing of it ever goes through mrkdwn. Where a single string is taken, it is plain text; everything else is rich text,
+in which nothing is parsed.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from bot.cards.texts import plain as visible
+
+Part = dict[str, Any]
+"""A block of Block Kit, or a part of one."""
+
+ELLIPSIS = "…"
+EMPTY = "–"
+"""Stands where Slack wants a letter and there is none."""
+
+PING = "<!"
+"""How every mention of a whole channel begins."""
+
+_JOINER = "\N{WORD JOINER}"
+_ESCAPES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
+_PERSON = re.compile(r"slack:(?P<id>[UW][A-Z0-9]{1,30})")
+
+
+def length(text: str) -> int:
+    """Characters as Slack may count them: those beyond the basic plane are two."""
+    return len(text) if text.isascii() else len(text) + sum(letter > "\uffff" for letter in text)
+
+
+def cut(text: str, most: int) -> str:
+    """The text, or its beginning and a mark: `most` characters at most."""
+    if length(text) <= most:
+        return text
+    return f"{begun(text, most - 1)}{ELLIPSIS}" if most > 0 else ""
+
+
+def begun(text: str, most: int) -> str:
+    """As much of the text's beginning as `most` characters hold, without a mark."""
+    kept = text[: max(most, 0)]
+    while length(kept) > most:
+        kept = kept[: -max((length(kept) - most + 1) // 2, 1)]
+    return kept
+
+
+def escaped(text: str, most: int) -> str:
+    """Text for the one place that Slack parses, a message's own: control characters escaped, none of them cut."""
+    left = most
+    kept: list[str] = []
+    for letter in visible(text):
+        shown = _ESCAPES.get(letter, letter)
+        left -= length(shown)
+        if left < 1:
+            return f"{''.join(kept)}{ELLIPSIS}"
+        kept.append(shown)
+    return "".join(kept)
+
+
+def single(text: str) -> str:
+    """Text for a place that takes one string. A ping is broken by a mark that nobody sees."""
+    return visible(text).replace(PING, f"<{_JOINER}!")
+
+
+def plain(text: str, most: int) -> Part:
+    """A plain text object. It is never blank: Slack refuses that."""
+    shown = cut(single(text), most)
+    return {"type": "plain_text", "text": shown if shown.strip() else EMPTY, "emoji": False}
+
+
+def slack_id(person: str) -> str | None:
+    """Slack's own id of a person, or None for one who is not of Slack."""
+    found = _PERSON.fullmatch(person)
+    return found["id"] if found else None
