@@ -10,12 +10,13 @@ import hashlib
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from html import unescape
 from typing import Any
 
 from bot.cards.form_data import FormField, Option
 from bot.cards.form_reading import Sent
 from bot.platforms.slack import limits
-from bot.platforms.slack.escape import Part, length, plain
+from bot.platforms.slack.escape import ELLIPSIS, Part, cut, length, plain
 
 BLOCK_ID = re.compile(r"ptq-form-(?P<name>[a-z0-9_]+)(:[0-9a-f]{8})?")
 """The block_id of every field. Behind the colon stands what is offered: other offers are another block, which Slack
@@ -53,9 +54,9 @@ SIZES = (
 
 def input_block(field: FormField, size: Size) -> Part:
     """The field, filled. One whose value is longer than Slack takes is told of instead, and stays as it is."""
-    if field.kind in ("text", "number", "list") and not field.options and length(_text(field)) > size.text:
-        told = f"{field.label}: too long to be changed here. Write in the thread what shall be otherwise."
-        return {"type": "section", "text": plain(told, limits.HINT)}
+    if field.kind != "toggle" and not field.options and not _typeable(_text(field), size):
+        told = "it has more, or other letters, than can be changed here. Write in the thread what shall be otherwise."
+        return {"type": "section", "text": plain(f"{cut(field.label, limits.LABEL)}: {told}", limits.HINT)}
     element, offered = _element(field, size)
     block: Part = {
         "type": "input",
@@ -86,6 +87,10 @@ def _element(field: FormField, size: Size) -> tuple[Part, str]:
         return {"type": "number_input", "is_decimal_allowed": False, **stated, **_initial(text)}, ""
     multiline = field.kind == "list"
     return {"type": "plain_text_input", "multiline": multiline, "max_length": limits.INPUT, **_initial(text)}, ""
+
+
+def _typeable(text: str, size: Size) -> bool:
+    return length(text) <= size.text and text.replace("\n", "").isprintable()
 
 
 def _initial(text: str) -> dict[str, str]:
@@ -119,7 +124,7 @@ def _choice(field: FormField, size: Size) -> tuple[Part, str]:
         element["initial_option"] = initial[0]
     elif initial:
         element["initial_options"] = initial
-    return element, _fingerprint("\n".join(drawn))
+    return element, _fingerprint("\n".join(f"{option.group}\t{option.value}" for option in offered))
 
 
 def _offered(options: Iterable[Option], chosen: set[str], most: int) -> list[Option]:
@@ -153,9 +158,17 @@ def _groups(offered: Iterable[Option], drawn: Mapping[str, Part]) -> list[Part]:
 
 def _option(option: Option, about: bool) -> Part:
     drawn: Part = {"text": plain(option.label, limits.OPTION_TEXT), "value": option_value(option.value)}
-    if about and option.about.strip():
-        drawn["description"] = plain(option.about, limits.OPTION_TEXT)
+    if about and (told := _beyond(option)):
+        drawn["description"] = plain(told, limits.OPTION_TEXT)
     return drawn
+
+
+def _beyond(option: Option) -> str:
+    """What is said about an option beyond its label, which begins with the same words."""
+    said = option.label.partition(": ")[2].rstrip(ELLIPSIS).strip()
+    if said and option.about.startswith(said):
+        return option.about[len(said) :].partition(". ")[2].strip()
+    return option.about.strip()
 
 
 def option_value(value: str) -> str:
@@ -173,8 +186,8 @@ def in_words_of(field: FormField, sent: Sent) -> Sent:
 def fingerprint(value: str | Iterable[str]) -> str:
     """A short name of what a field is filled with. The order of a list and blanks around it do not count."""
     if isinstance(value, str):
-        return _fingerprint(value.strip())
-    return _fingerprint("\n".join(sorted({one.strip() for one in value if one.strip()})))
+        return _fingerprint(unescape(value).strip())
+    return _fingerprint("\n".join(sorted({one for line in value if (one := unescape(line).strip())})))
 
 
 def _fingerprint(text: str) -> str:

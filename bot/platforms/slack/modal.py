@@ -25,6 +25,7 @@ from bot.platforms.slack.form_fields import (
     sent_of,
 )
 from bot.platforms.slack.room import Room
+from bot.platforms.slack.suiting import suited
 
 EDIT, LOADING, REQUEST, TOLD = "ptq-edit", "ptq-loading", "ptq-request", "ptq-told"
 """The callback_id of each modal."""
@@ -71,7 +72,7 @@ def edit_view(
     if sent is not None and sent.digest == form.digest:
         was |= sent.was
     channel, thread = (sent.channel, sent.thread) if sent and not channel else (channel, thread)
-    shown = [_overlaid(form, field, sent) for field in form.fields]
+    shown = suited([_overlaid(form, field, sent) for field in form.fields])
     carried = {"c": form.conversation, "d": form.digest[:64], "ch": channel[:100], "th": thread[:100]}
     view: Part = {
         "type": "modal",
