@@ -21,10 +21,11 @@ from bot.conversation.state import Ended, Ending, State
 from bot.errors import BadSetting, BotError, RunnerAway, RunnerForeign
 from bot.platforms.script.adapter import ScriptPlatform
 from bot.service.daemon import run, until_told, wired
+from bot.service.http_server import listening
 from bot.service.pause import pause
 from bot.service.player import Player
 from bot.service.runner_client import RunnerClient
-from bot.service.serving import listening, page_of
+from bot.service.serving import page_of
 from bot.settings import BotSettings, RunnerAddress, WebSettings
 
 _START_SECONDS = 60.0

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 
+from bot.cards import amounts
 from bot.cards.card import Attachment
 from bot.cards.form import Form, edit_form
-from bot.conversation.person import Person
+from bot.conversation.person import Person, Place
 from bot.conversation.policy import Facts, Right
 from bot.conversation.state import Running, Submitting
 from bot.errors import NotFound
 from bot.service.daemon import Bot
 from bot.service.documents import as_file
 from bot.service.policy import policy_of
+from bot.service.runner_client import RunnerClient
 from bot.store.records import Conversation, HistoryQuery, HistoryRow, Shown, StoredEvent
 from schemas.api import Capabilities
 from schemas.artifacts.plan import QuantPlan
@@ -41,6 +43,10 @@ class BotLibrary:
     async def conversation(self, conversation: int) -> Conversation | None:
         """One conversation of any platform."""
         return await self._store.read(lambda reader: reader.conversation(conversation))
+
+    async def at(self, place: Place) -> Conversation | None:
+        """The conversation of a thread."""
+        return await self._store.read(lambda reader: reader.conversation_at(place))
 
     async def thread(self, conversation: int) -> Sequence[StoredEvent | Shown]:
         """What was said and shown in it, in order."""
@@ -90,6 +96,10 @@ class BotLibrary:
         runner, run = await self._run(conversation)
         return await self._runners.get(runner).file(run, name)
 
+    def queues(self) -> Sequence[str]:
+        """How busy each runner is, in words, as far as that is known now."""
+        return [_busy(client) for client in self._runners]
+
     def may_decide(self, person: Person, row: HistoryRow) -> bool:
         """Whether a thread that waits for a decision may wait for this person."""
         right = _WAITS_FOR.get(row.state)
@@ -115,3 +125,10 @@ class BotLibrary:
         if there is None or run is None:
             raise NotFound("no_run", f"Thread {conversation} has no run.", "It has one once its command is approved.")
         return there.state.request.runner, run.id
+
+
+def _busy(client: RunnerClient) -> str:
+    health = client.known_health
+    if client.known_trouble is not None or health is None:
+        return f"{client.name}: nothing is known of it now"
+    return f"{client.name}: {amounts.count(health.active, 'run')} active, {health.queued} waiting"

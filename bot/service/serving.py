@@ -1,4 +1,4 @@
-"""`ptq-bot serve`: the daemon with its page."""
+"""`ptq-bot serve`: the daemon with its page and its chats."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import asyncio
 import contextlib
 import logging
 import socket
-from collections.abc import Iterator
+from collections.abc import Coroutine
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-import uvicorn
 from starlette.applications import Starlette
 
 from bot.errors import BadSetting, BotError
@@ -19,13 +19,16 @@ from bot.platforms.web.app import make_app
 from bot.platforms.web.identity import Access, access
 from bot.platforms.web.live import Live
 from bot.service.daemon import Bot, run, until_told, wired
+from bot.service.http_server import listening, server_of
 from bot.service.library import BotLibrary
 from bot.settings import BotSettings, WebSettings
+from bot.settings.model import SlackSettings
 from bot.store.store import Store
 
-log = logging.getLogger(__name__)
+if TYPE_CHECKING:
+    from bot.service.slack_part import SlackPart
 
-_STOP_SECONDS = 3
+log = logging.getLogger(__name__)
 
 
 def serve(settings: BotSettings) -> None:
@@ -51,23 +54,39 @@ def _is_news(record: logging.LogRecord) -> bool:
 
 async def _serve(settings: BotSettings) -> None:
     _check_platforms(settings)
-    async with wired(settings) as bot:
+    async with contextlib.AsyncExitStack() as stack:
+        bot = await stack.enter_async_context(wired(settings))
         log.info("database %s, runners %s", settings.database_url, ", ".join(settings.runner_names))
-        if not settings.web.enabled:
-            await until_told(run(bot, []))
-            return
-        with listening(settings.web.host, settings.web.port) as listener:
+        platforms: list[Platform] = []
+        parts: list[Coroutine[Any, Any, None]] = []
+        if settings.web.enabled:
+            listener = stack.enter_context(listening(settings.web.host, settings.web.port))
             page = page_of(bot, listener)
             log.info("page on http://%s:%s/", settings.web.host, page.port)
-            await until_told(run(bot, [page.platform], [page.serve()]))
+            platforms.append(page.platform)
+            parts.append(page.serve())
+        if settings.slack is not None:
+            slack = await stack.enter_async_context(_slack(bot, settings.slack))
+            platforms.append(slack.platform)
+            parts.append(slack.serve())
+        await until_told(run(bot, platforms, parts))
 
 
 def _check_platforms(settings: BotSettings) -> None:
     """Say so, instead of starting without the platform that somebody waits on. Raises BadSetting."""
-    for name, section in (("slack", settings.slack), ("discord", settings.discord)):
-        if section is not None:
-            message = f"{name} is configured, and this release speaks to people only through its page."
-            raise BadSetting("no_such_platform", message, f"Take {name} out of the settings.")
+    if settings.discord is not None:
+        message = "discord is configured, and this release does not speak to people there."
+        raise BadSetting("no_such_platform", message, "Take discord out of the settings.")
+
+
+def _slack(bot: Bot, settings: SlackSettings) -> contextlib.AbstractAsyncContextManager[SlackPart]:
+    """Slack's part. Raises BadSetting where what it needs is not installed."""
+    try:
+        from bot.service.slack_part import slack_part  # only whoever uses Slack has its libraries
+    except ImportError as error:
+        message = f"slack is configured, and its libraries are not installed: {error}."
+        raise BadSetting("no_slack", message, "Install quark-ptq-bot[slack].") from None
+    return slack_part(bot, settings)
 
 
 @dataclass(frozen=True)
@@ -88,15 +107,7 @@ class Page:
 
     async def serve(self) -> None:
         """Answer browsers until cancelled."""
-        config = uvicorn.Config(
-            self.app,
-            log_config=None,
-            access_log=False,
-            lifespan="off",
-            server_header=False,
-            timeout_graceful_shutdown=_STOP_SECONDS,
-        )
-        server = _Server(config)
+        server = server_of(self.app)
         serving = asyncio.create_task(server.serve(sockets=[self.listener]))
         hints = asyncio.create_task(self._pass_on_changes())
         try:
@@ -118,15 +129,6 @@ class Page:
                     self.live.changed(conversation)
 
 
-class _Server(uvicorn.Server):
-    """Leaves signals to the daemon, which has more to end than the page."""
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """Capture none."""
-        yield
-
-
 def page_of(bot: Bot, listener: socket.socket) -> Page:
     """The page of a wired bot."""
     web = bot.settings.web
@@ -141,21 +143,3 @@ def access_of(web: WebSettings, port: int) -> Access:
     token = web.token.get_secret_value() if web.token is not None else None
     people = {name: secret.get_secret_value() for name, secret in web.people.items()}
     return access(web.host, port, token=token, people=people, names=web.names, local=web.person)
-
-
-@contextlib.contextmanager
-def listening(host: str, port: int) -> Iterator[socket.socket]:
-    """The page's socket. Raises BadSetting when nothing can listen there."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
-        listener = socket.create_server((host, port), family=family)
-    except OSError as error:
-        raise BadSetting(
-            "cannot_listen",
-            f"The page cannot listen on {host} port {port}: {error.strerror or error}.",
-            "Stop what listens there, or set web.port.",
-        ) from None
-    try:
-        yield listener
-    finally:
-        listener.close()

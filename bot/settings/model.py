@@ -61,7 +61,11 @@ class _Section(BaseModel):
 
 
 class SlackSettings(_Section):
-    """A Slack workspace. `channels` are ids; without the setting the bot listens wherever it was invited."""
+    """A Slack workspace. `channels` are ids; without the setting the bot listens wherever it was invited.
+
+    `strangers` lets people of other workspaces act in channels that are shared with them. In mode http the bot takes
+    Slack's requests on `host` and `port`, under /slack/events.
+    """
 
     bot_token: PlatformKey
     app_token: PlatformKey | None = None
@@ -69,6 +73,9 @@ class SlackSettings(_Section):
     mode: Literal["socket", "http"] = "socket"
     api_base_url: BaseAddress = "https://slack.com/api/"
     channels: list[PlatformId] | None = None
+    strangers: bool = False
+    host: Host = "127.0.0.1"
+    port: Port = 3000
 
     @model_validator(mode="after")
     def _has_what_its_mode_needs(self) -> SlackSettings:
