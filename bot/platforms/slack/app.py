@@ -97,7 +97,7 @@ class Listeners:
             if desk.refused(body, origin):
                 await ack()
                 return
-            desk.names.learn(origin.user, origin.name)
+            origin = desk.named(origin)
             if action is not None and action.kind is not ActionKind.EDIT:
                 kept = await desk.commit(origin.clicked(action, desk.clock.now()))
                 await ack()

@@ -44,7 +44,7 @@ class Commands:
             if desk.refused(body, origin):
                 await ack()
                 return
-            desk.names.learn(origin.user, origin.name)
+            origin = desk.named(origin)
             match word.lower():
                 case "":
                     await ack()

@@ -7,7 +7,7 @@ import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from bot.clock import Clock
@@ -71,6 +71,17 @@ class Desk:
             self.metrics.refused += 1
             self.tell(origin, why)
         return bool(why)
+
+    def named(self, origin: Origin) -> Origin:
+        """With the name that people see, where it is known; else it will be the next time: Slack is not asked now."""
+        name = self.names.known(origin.user)
+        if name is None:
+            self.background.start(self._learn(origin.user))
+            return origin
+        return replace(origin, name=name)
+
+    async def _learn(self, user: str) -> None:
+        await self.names.of(user)
 
     def tell(self, origin: Origin, text: str) -> None:
         """Tell the person soon."""

@@ -81,7 +81,7 @@ class Modals:
 
     async def _asked(self, ack: Ack, body: Body, view: Body) -> None:
         text, channel = modal.read_request(view)
-        origin = _elsewhere(origin_of(body), channel, "")
+        origin = _elsewhere(self._desk.named(origin_of(body)), channel, "")
         if await self._desk.commit(origin.event(Said(text=_as_request(text)), self._desk.clock.now())):
             await ack()
         else:
@@ -108,7 +108,7 @@ class Modals:
             await ack(modal.problem_answer(sent, modal.NOTHING_CHANGED))
         else:
             what = Edited(conversation=sent.conversation, digest=sent.digest, changes=changes)
-            origin = _elsewhere(origin_of(body), sent.channel, sent.thread)
+            origin = _elsewhere(self._desk.named(origin_of(body)), sent.channel, sent.thread)
             kept = await self._desk.commit(origin.event(what, self._desk.clock.now()))
             await (ack() if kept else ack(modal.problem_answer(sent, NOT_RECORDED)))
 

@@ -20,10 +20,9 @@ class Names:
         self._calls = calls
         self._known: OrderedDict[str, str] = OrderedDict()
 
-    def learn(self, user: str, name: str) -> None:
-        """A name that came with a click."""
-        if name and name != user and user not in self._known:
-            self._keep(user, name)
+    def known(self, user: str) -> str | None:
+        """The name, where it was asked before."""
+        return self._known.get(user)
 
     async def of(self, user: str) -> str:
         """The name that people see."""

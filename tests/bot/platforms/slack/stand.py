@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +19,7 @@ from bot.settings.model import SlackSettings
 from tests.peers.slack import Ack, SlackPeer
 from tests.peers.slack_people import Delivery
 from tests.peers.slack_state import APP_TOKEN, BOT_TOKEN, SIGNING_SECRET
-from tests.waiting import until
+from tests.waiting import LOOK_SECONDS, until
 
 Mode = Literal["socket", "http"]
 MODES: list[Mode] = ["socket", "http"]
@@ -81,6 +82,14 @@ def hears(peer: SlackPeer) -> bool:
 async def deliver(peer: SlackPeer, delivery: Delivery, attempt: int = 0) -> Ack | None:
     """Hand something over, while this loop goes on."""
     return await asyncio.wrap_future(peer.deliver(delivery, attempt))
+
+
+async def until_so(look: Callable[[], Awaitable[bool]], seconds: float = 10.0) -> None:
+    """Look until it is so."""
+    last = time.monotonic() + seconds
+    while not await look():
+        assert time.monotonic() < last, look
+        await asyncio.sleep(LOOK_SECONDS)
 
 
 def free_port() -> int:
