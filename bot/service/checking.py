@@ -16,6 +16,7 @@ from bot.errors import BotError
 from bot.service.policy import policy_of
 from bot.service.runner_client import Look, RunnerClient, Runners
 from bot.settings import BotSettings
+from bot.settings.model import SlackSettings
 from bot.store.database import check
 from bot.store.sqlite import location
 from schemas.api import Capabilities
@@ -52,11 +53,21 @@ def examine(settings: BotSettings) -> list[Finding]:
     if web.enabled:
         who = "with tokens" if web.token or web.people else f"for this machine only, as {web.person}"
         findings.append(Finding("page", True, f"http://{web.host}:{web.port}/ {who}"))
-    for name, section in (("slack", settings.slack), ("discord", settings.discord)):
-        if section is not None:
-            hint = f"Take {name} out of the settings."
-            findings.append(Finding(name, False, "this release speaks to people only through its page.", hint))
+    if settings.slack is not None:
+        findings.extend(_slack(settings.slack))
+    if settings.discord is not None:
+        hint = "Take discord out of the settings."
+        findings.append(Finding("discord", False, "this release does not speak to people there.", hint))
     return findings
+
+
+def _slack(settings: SlackSettings) -> list[Finding]:
+    try:
+        from bot.service.slack_check import look  # only whoever uses Slack has its libraries
+    except ImportError as error:
+        message = f"its libraries are not installed: {error}."
+        return [Finding("slack", False, message, "Install quark-ptq-bot[slack].")]
+    return [Finding(*told) for told in asyncio.run(look(settings))]
 
 
 def _database(settings: BotSettings) -> Finding:

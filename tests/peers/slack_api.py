@@ -28,7 +28,6 @@ _NEEDS = {
     "chat.postEphemeral": "chat:write",
     "conversations.replies": "channels:history",
     "conversations.history": "channels:history",
-    "conversations.info": "channels:read",
     "conversations.join": "channels:join",
     "conversations.open": "im:write",
     "users.info": "users:read",

@@ -123,6 +123,15 @@ class Calls:
         """Slack's answer. Raises PlatformError."""
         return (await self._call(method, body))[0]
 
+    async def open_socket(self, app_token: str) -> None:
+        """Whether an app token opens a socket. Raises PlatformError."""
+        try:
+            await self.client(with_token=False).apps_connections_open(app_token=app_token)
+        except SlackApiError as error:
+            raise _refusal("apps.connections.open", error) from None
+        except (aiohttp.ClientError, TimeoutError, SlackClientError) as error:
+            raise PlatformAway("slack_away", f"Slack did not answer: {_about(error)}.") from None
+
     async def upload(self, url: str, content: bytes) -> None:
         """A file's bytes to the address that Slack gave for them. Raises PlatformError."""
         self.client()
