@@ -151,6 +151,34 @@ def button_of(message: Message, label: str) -> dict[str, Any]:
     return next(button for button in buttons_of(message) if button["text"]["text"] == label)
 
 
+def filled(view: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """What a form's inputs hold before anybody touches them, as Slack sends it: block to action to state."""
+    return {
+        block["block_id"]: {block["element"]["action_id"]: _state(block["element"])}
+        for block in view["blocks"]
+        if block["type"] == "input"
+    }
+
+
+def typed(values: dict[str, dict[str, Any]], name: str, **state: Any) -> dict[str, dict[str, Any]]:
+    """The same, with another state of one input."""
+    return {
+        block: {action: held | state if name in (block, action) else held for action, held in inputs.items()}
+        for block, inputs in values.items()
+    }
+
+
+def _state(element: dict[str, Any]) -> dict[str, Any]:
+    match element["type"]:
+        case "static_select":
+            held = {"selected_option": element.get("initial_option")}
+        case "multi_static_select" | "checkboxes":
+            held = {"selected_options": element.get("initial_options", [])}
+        case _:
+            held = {"value": element.get("initial_value")}
+    return {"type": element["type"], **held}
+
+
 def words_of(node: Any) -> str:
     """All that a person reads in blocks, as it is shown: pieces of one paragraph stand side by side."""
     match node:
