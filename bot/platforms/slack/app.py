@@ -6,8 +6,10 @@ again. A delivery that comes again is kept under the same name.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import re
+from dataclasses import replace
 from typing import Any
 
 from slack_bolt.async_app import AsyncApp
@@ -15,19 +17,22 @@ from slack_bolt.authorization import AuthorizeResult
 from slack_bolt.response import BoltResponse
 
 from bot.cards.card import ActionKind, decode_action
-from bot.errors import BotError, StoreError
+from bot.errors import BotError, PlatformError, StoreError
 from bot.platforms.slack.commands import Commands
 from bot.platforms.slack.desk import NOT_RECORDED, Ack, Desk, NotRecorded
 from bot.platforms.slack.home import NEW_REQUEST
 from bot.platforms.slack.home_tab import HomeTab
 from bot.platforms.slack.inbound import Body, Origin, Words, origin_of, words_of, workspace_of
 from bot.platforms.slack.links import newest_link
+from bot.platforms.slack.looking import Looking
 from bot.platforms.slack.modals import Modals
+from bot.platforms.slack.moving import Moving
 from bot.settings.model import SlackSettings
 
 log = logging.getLogger(__name__)
 
 ANY = re.compile(r".*", re.DOTALL)
+_LOOK_SECONDS = 0.5  # Slack waits three for its answer
 OUTDATED = "This card is outdated, so the click changed nothing."
 
 
@@ -39,6 +44,7 @@ class Listeners:
         self._modals = Modals(desk)
         self._commands = Commands(desk, self._modals)
         self._home = HomeTab(desk)
+        self._moving = Moving(desk.calls, Looking(desk.calls))
 
     def attach(self, app: AsyncApp) -> None:
         """Listen. Each kind has a listener for all of it: what has none is never answered, and shows as a failure."""
@@ -68,6 +74,7 @@ class Listeners:
                 if not words.mentions or body["event"]["type"] == "app_mention":  # a mention comes twice
                     desk.tell(Origin(words.user, "", words.team, words.place, ""), why)
                 return
+            words = await self._where_it_belongs(words)
             event = words.event(await desk.names.of(words.user), desk.clock.now())
             if not await desk.commit(event):
                 raise NotRecorded(event.key)
@@ -80,6 +87,19 @@ class Listeners:
         if words.parent is not None:
             return words.parent == self._desk.me.user
         return await self._desk.library.at(words.place) is not None
+
+    async def _where_it_belongs(self, words: Words) -> Words:
+        """Words in a direct message may answer a thread that had to move there."""
+        desk = self._desk
+        if not (words.direct and words.place.thread) or await desk.library.at(words.place) is not None:
+            return words
+        try:
+            async with asyncio.timeout(_LOOK_SECONDS):
+                number = await self._moving.conversation(words.place.channel, words.place.thread)
+        except (PlatformError, TimeoutError):
+            return words
+        there = await desk.library.conversation(number) if number is not None else None
+        return replace(words, place=there.place) if there is not None else words
 
     async def home_opened(self, body: Body) -> None:
         """Somebody looks at the app's home."""

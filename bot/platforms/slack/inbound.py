@@ -34,17 +34,16 @@ class Words:
     user: str
     team: str
     place: Place
-    ts: str
     text: str
     mentions: bool
     direct: bool
     parent: str | None
+    key: str
 
     def event(self, name: str, at: datetime) -> Event:
         """As the core takes it."""
         person = Person(id=f"{NAME}:{self.user}", name=name[:200])
-        key = f"{NAME}:message:{self.place.channel}:{self.ts}"
-        return Event(key=key, person=person, place=self.place, at=at, what=Said(text=self.text))
+        return Event(key=self.key, person=person, place=self.place, at=at, what=Said(text=self.text))
 
 
 @dataclass(frozen=True)
@@ -81,11 +80,11 @@ def words_of(event: Body, me: Identity) -> Words | None:
         user=str(event["user"]),
         team=str(event.get("user_team") or event.get("team") or ""),
         place=Place(platform=NAME, channel=str(event["channel"]), thread=thread),
-        ts=str(event["ts"]),
         text=text[:_LONGEST],
         mentions=f"<@{me.user}" in raw,
         direct=event.get("channel_type") == "im",
         parent=event.get("parent_user_id"),
+        key=f"{NAME}:message:{event['channel']}:{event['ts']}"[:300],
     )
 
 

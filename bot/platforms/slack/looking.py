@@ -49,18 +49,37 @@ class Looking:
             return None
         return None
 
-    async def _named(self, message: Body, key: str) -> str | None:
-        """Others can post metadata of this type too: only the bot's own counts."""
-        me = await self._calls.identity()
-        if me.user != message.get("user") and (not me.bot or me.bot != message.get("bot_id")):
+    async def moved_here(self, channel: str, thread: str) -> str | None:
+        """The key of the thread that goes on beneath this root, where it is one that the bot has moved."""
+        try:
+            async for message in self._all("conversations.replies", channel=channel, ts=thread):
+                return await self._key(message) if str(message.get("ts")) == thread else None
+        except SurfaceGone:
             return None
-        told = message.get("metadata") or {}
-        if told.get("event_type") == EVENT_TYPE and (told.get("event_payload") or {}).get("key") == key:
+        return None
+
+    async def _named(self, message: Body, key: str) -> str | None:
+        """The message's name, or its file's, where it carries the key."""
+        if not await self._is_mine(message):
+            return None
+        if await self._key(message) == key:
             return str(message["ts"])
         for file in message.get("files") or []:
             if str(file.get("title", "")).endswith(f"{_BETWEEN}{key}"):
                 return str(file["id"])
         return None
+
+    async def _is_mine(self, message: Body) -> bool:
+        """Others can post metadata of this type too: only the bot's own counts."""
+        me = await self._calls.identity()
+        return me.user == message.get("user") or bool(me.bot and me.bot == message.get("bot_id"))
+
+    async def _key(self, message: Body) -> str | None:
+        told = message.get("metadata") or {}
+        if told.get("event_type") != EVENT_TYPE or not await self._is_mine(message):
+            return None
+        key = (told.get("event_payload") or {}).get("key")
+        return key if isinstance(key, str) else None
 
     async def _all(self, method: str, **where: Any) -> AsyncIterator[Body]:
         cursor = ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import OrderedDict
 from typing import Final
 
@@ -17,6 +18,8 @@ _WHY: Final = {
     "root_gone": "its first message was deleted",
 }
 _MOST_REMEMBERED = 10_000
+
+_MOVED = re.compile(r"ptq-([0-9]{1,15}):moved")
 
 Root = tuple[str, str]
 """The channel and the ts of a root."""
@@ -39,6 +42,11 @@ class Moving:
         direct = await self._direct(person)
         ts = await self._looking.in_channel(direct, f"{key}:moved")
         return (direct, ts) if ts is not None else None
+
+    async def conversation(self, channel: str, thread: str) -> int | None:
+        """The conversation that goes on beneath a root in a direct message."""
+        found = _MOVED.fullmatch(await self._looking.moved_here(channel, thread) or "")
+        return int(found[1]) if found else None
 
     async def move(self, channel: str, thread: str, person: str, key: str, why: str) -> Root:
         """Open the thread in the direct message, and say there why."""

@@ -247,6 +247,31 @@ def test_talk_that_is_not_for_the_bot_is_left_alone(mode: Mode, tmp_path: Path) 
     play(tmp_path, mode, act)
 
 
+def test_an_answer_in_a_direct_message_that_a_thread_moved_to_reaches_the_thread(mode: Mode, tmp_path: Path) -> None:
+    async def act(room: Room) -> None:
+        room.peer.workspace.channels[CHANNEL].archived = True
+        await room.say(ASK)
+        direct = room.peer.workspace.direct("U0ADA")
+        await until(lambda: len(direct.messages) > 1, 10, "nothing moved")
+
+        async def known() -> bool:
+            there = await room.bot.store.read(lambda reader: reader.conversation(1))
+            return there is not None and bool(there.place.thread)
+
+        await until_so(known)
+        before = len(await room.events())
+        await room.say("cancel", channel=direct.id, thread=direct.messages[0].ts)
+
+        async def over() -> bool:
+            there = await room.bot.store.read(lambda reader: reader.conversation(1))
+            return there is not None and there.state.kind == "ended"
+
+        await until_so(over)
+        assert [event.event.place.channel for event in (await room.events())[before:]] == [CHANNEL]
+
+    play(tmp_path, mode, act)
+
+
 def test_commands_are_kept_or_answered(mode: Mode, tmp_path: Path) -> None:
     async def act(room: Room) -> None:
         people = room.peer.people
