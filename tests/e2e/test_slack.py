@@ -8,8 +8,8 @@ import pytest
 
 from bot.conversation.state import Checkpoint, Ended, Ending
 from tests.bot.platforms.slack.stand import free_port
-from tests.e2e.slack_team import Mode, running_team
-from tests.peers.slack_people import buttons_of, words_of
+from tests.e2e.slack_team import Mode, running_team, yes_of
+from tests.peers.slack_people import button_of, buttons_of, filled, typed, words_of
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.slack
@@ -45,3 +45,47 @@ def test_a_model_is_quantized_in_a_thread(mode: Mode, tmp_path: Path) -> None:
         assert {"model_analysis.json", "quant_plan.json", "run_manifest.yaml"} <= names
         assert not [button for message in shown for button in buttons_of(message) if ":approve:" in button["value"]]
         assert {message.thread for message in shown} == {thread}
+
+
+def test_a_plan_is_edited_in_the_form_and_two_clicks_run_it_once(tmp_path: Path) -> None:
+    with running_team(tmp_path, "socket", free_port()) as team:
+        thread = team.ask()
+        (number,) = team.bot.conversations()
+        team.approve(thread, Checkpoint.ANALYSIS)
+        plan = team.asking(thread, Checkpoint.PLAN)
+        team.click(plan, "Edit")
+        peer = team.peer
+        wait_until(lambda: peer.record.of("views.update"), 10, "the form is not filled")
+        (view,) = peer.workspace.views.values()
+        wait_until(lambda: view.view["callback_id"] == "ptq-edit", 10)
+        chosen = next(block for block in view.view["blocks"] if block.get("dispatch_action"))
+        choice = {"type": chosen["element"]["type"], "action_id": chosen["element"]["action_id"]}
+        told = peer.people.changes("U0ADA", view.id, chosen["block_id"], choice, filled(view.view))
+        assert peer.deliver(told).result(10) is not None
+        wait_until(lambda: len(peer.record.of("views.update")) > 1, 10, "the form is not drawn again")
+        values = typed(filled(view.view), "ptq-form-num_calib_data", value="5")
+        ack = peer.deliver(peer.people.submits("U0ADA", view.id, values)).result(10)
+        assert ack is not None
+        assert not ack.payload
+
+        def is_new() -> bool:
+            newest = team.asking(thread, Checkpoint.PLAN)
+            return "num_calib_data" in words_of(newest.blocks) or newest.ts != plan.ts
+
+        wait_until(is_new, 20, "the plan is not made again")
+        team.bot.wait_for(number, "reviewing_plan")
+        wait_until(team.bot.all_is_shown, 20)
+        team.approve(thread, Checkpoint.PLAN)
+        command = team.asking(thread, Checkpoint.COMMAND)
+        assert "--num_calib_data 5" in words_of(command.blocks)
+
+        yes = button_of(command, yes_of(command))
+        first, second = (peer.deliver(peer.people.presses(user, command, yes)) for user in ("U0ADA", "U0ADA"))
+        assert first.result(10) is not None
+        assert second.result(10) is not None
+        team.bot.kill()
+        team.bot.start()
+        team.bot.wait_for(number, "reviewing_result")
+        assert team.bot.host.starts() == 1
+        approvals = team.bot.rows("SELECT count(*) FROM verdicts WHERE verb = 'approved'")
+        assert approvals == [(3,)]
