@@ -68,11 +68,11 @@ def test_a_plan_is_edited_in_the_form_and_two_clicks_run_it_once(tmp_path: Path)
         assert ack is not None
         assert not ack.payload
 
-        def is_new() -> bool:
-            newest = team.asking(thread, Checkpoint.PLAN)
-            return "num_calib_data" in words_of(newest.blocks) or newest.ts != plan.ts
+        def is_asked() -> bool:
+            calibration = team.bot.state(number).request.choices.get("calibration")
+            return isinstance(calibration, dict) and calibration.get("num_calib_data") == 5
 
-        wait_until(is_new, 20, "the plan is not made again")
+        wait_until(is_asked, 20, "the change did not arrive")
         team.bot.wait_for(number, "reviewing_plan")
         wait_until(team.bot.all_is_shown, 20)
         team.approve(thread, Checkpoint.PLAN)
@@ -89,3 +89,30 @@ def test_a_plan_is_edited_in_the_form_and_two_clicks_run_it_once(tmp_path: Path)
         assert team.bot.host.starts() == 1
         approvals = team.bot.rows("SELECT count(*) FROM verdicts WHERE verb = 'approved'")
         assert approvals == [(3,)]
+
+
+def test_faults_on_the_way_lose_and_double_nothing(tmp_path: Path) -> None:
+    with running_team(tmp_path, "socket", free_port()) as team:
+        faults = team.peer.faults
+        faults.add("chat.postMessage", "lost")
+        thread = team.ask()
+        (number,) = team.bot.conversations()
+        for checkpoint in (Checkpoint.ANALYSIS, Checkpoint.PLAN, Checkpoint.COMMAND, Checkpoint.RESULT):
+            team.asking(thread, checkpoint)
+            wait_until(team.bot.all_is_shown, 30, "the card is not delivered")
+            faults.add("chat.postMessage", "lost")
+            faults.add("conversations.replies", "broken")
+            faults.add("chat.update", "ratelimited", seconds=1)
+            faults.add("files.completeUploadExternal", "lost")
+            team.approve(thread, checkpoint)
+        team.bot.wait_for(number, "ended", seconds=20)
+        wait_until(team.bot.all_is_shown, 60, f"not all is shown: {team.bot.log()[-3000:]}")
+        shown = team.thread(thread)
+        keys = [message.metadata["event_payload"]["key"] for message in shown if message.metadata]
+        titles = [file["title"] for message in shown for file in message.files]
+        assert len({*keys, *titles}) == len(keys) + len(titles) == len(shown)
+        assert {key.rpartition("ptq-1-")[2] for key in [*keys, *titles]} == {
+            slot for (slot,) in team.bot.rows("SELECT slot FROM outbox")
+        }
+        assert len([one for one in team.peer.workspace.posted() if not one.thread]) == 1
+        assert team.bot.host.starts() == 1
