@@ -69,7 +69,7 @@ class Origin:
 
 def words_of(event: Body, me: Identity) -> Words | None:
     """A message as words of a person; None for what is none: edits, joins, and what programs say."""
-    if event.get("subtype", "") not in _SPOKEN or event.get("bot_id") or not event.get("user"):
+    if (event.get("subtype") or "") not in _SPOKEN or event.get("bot_id") or not event.get("user"):
         return None
     if event["user"] == me.user or not event.get("ts") or not event.get("channel"):
         return None

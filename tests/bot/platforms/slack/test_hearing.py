@@ -293,6 +293,14 @@ def test_commands_are_kept_or_answered(mode: Mode, tmp_path: Path) -> None:
     play(tmp_path, mode, act)
 
 
+def test_the_queue_is_told(mode: Mode, tmp_path: Path) -> None:
+    async def act(room: Room) -> None:
+        assert await deliver(room.peer, room.peer.people.commands("U0ADA", "queue")) is not None
+        assert "box" in await room.told()
+
+    play(tmp_path, mode, act)
+
+
 def test_the_home_is_drawn(mode: Mode, tmp_path: Path) -> None:
     async def act(room: Room) -> None:
         await room.thread()
