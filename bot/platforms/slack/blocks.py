@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bot.cards.card import Block, CommandLine, Fields, LogPart, Meter, Notes, Table, Text
+from bot.platforms.slack import limits
 from bot.platforms.slack.command import command_plain, command_rich
-from bot.platforms.slack.escape import Part, length
+from bot.platforms.slack.escape import Part, cut, length
 from bot.platforms.slack.progress import progress_lines, progress_plan
 from bot.platforms.slack.room import Room
 from bot.platforms.slack.tables import table_aligned, table_lines, table_native
@@ -45,6 +46,7 @@ def in_rich_blocks(block: Block, room: Room) -> list[Part]:
 
 def in_sections(block: Block, room: Room) -> list[Part]:
     """Sections of plain text, which Slack has always had."""
+    before = room.left
     match block:
         case CommandLine():
             return command_plain(block, room)
@@ -60,7 +62,10 @@ def in_sections(block: Block, room: Room) -> list[Part]:
             lines = progress_lines(block, room)
         case LogPart():
             lines = log_lines(block, room)
-    text = "\n".join(line for line in lines if line)
+    whole = "\n".join(line for line in lines if line)
+    text = cut(whole, min(before, limits.SECTION))  # lines that were cut have lost the end that joins them
+    room.cut = room.cut or text != whole
+    room.left = before - length(text)
     return [{"type": "section", "text": {"type": "plain_text", "text": text, "emoji": False}}] if text.strip() else []
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bot.cards.card import CommandLine
 from bot.cards.texts import plain as visible
 from bot.platforms.slack import limits
-from bot.platforms.slack.escape import EMPTY, Part, begun, length, single
+from bot.platforms.slack.escape import EMPTY, Part, begun, enough, length, single
 from bot.platforms.slack.rich import apart, line, preformatted, rich, words
 from bot.platforms.slack.room import Room
 
@@ -41,7 +41,7 @@ def command_plain(block: CommandLine, room: Room) -> list[Part]:
 
 def _begin(block: CommandLine, room: Room) -> tuple[str, str, str]:
     """As much of the command as has room, its digest, and what is said where that is not all of it."""
-    command, digest = visible(block.command), single(block.digest)[:_DIGEST]
+    command, digest = visible(enough(block.command, limits.MESSAGE)), single(block.digest)[:_DIGEST]
     around = length(_TOLD) + length(digest) + length(_APART) + 5
     if length(command) <= room.left - around:
         return command, digest, ""

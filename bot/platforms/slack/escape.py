@@ -21,7 +21,7 @@ EMPTY = "–"
 PING = "<!"
 """How every mention of a whole channel begins."""
 
-_JOINER = "\N{WORD JOINER}"
+_NO_PING = "< !"
 _ESCAPES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 _PERSON = re.compile(r"slack:(?P<id>[UW][A-Z0-9]{1,30})")
 
@@ -40,17 +40,23 @@ def cut(text: str, most: int) -> str:
 
 def begun(text: str, most: int) -> str:
     """As much of the text's beginning as `most` characters hold, without a mark."""
-    kept = text[: max(most, 0)]
+    most = max(most, 0)
+    kept = text[:most]
     while length(kept) > most:
         kept = kept[: -max((length(kept) - most + 1) // 2, 1)]
     return kept
+
+
+def enough(text: str, most: int) -> str:
+    """As much of a text as is looked at where `most` characters have room: made visible, two of them may become one."""
+    return text[: 2 * max(most, 0) + 2]
 
 
 def escaped(text: str, most: int) -> str:
     """Text for the one place that Slack parses, a message's own: control characters escaped, none of them cut."""
     left = most
     kept: list[str] = []
-    for letter in visible(text):
+    for letter in visible(enough(text, most)):
         shown = _ESCAPES.get(letter, letter)
         left -= length(shown)
         if left < 1:
@@ -60,13 +66,13 @@ def escaped(text: str, most: int) -> str:
 
 
 def single(text: str) -> str:
-    """Text for a place that takes one string. A ping is broken by a mark that nobody sees."""
-    return visible(text).replace(PING, f"<{_JOINER}!")
+    """Text for a place that takes one string: a ping is broken by a blank, and all else stays as it was."""
+    return visible(text).replace(PING, _NO_PING)
 
 
 def plain(text: str, most: int) -> Part:
     """A plain text object. It is never blank: Slack refuses that."""
-    shown = cut(single(text), most)
+    shown = cut(single(enough(text, most)), most)
     return {"type": "plain_text", "text": shown if shown.strip() else EMPTY, "emoji": False}
 
 

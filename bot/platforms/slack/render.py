@@ -103,13 +103,28 @@ def _message(card: Card, draw: _Draw, frame: _Frame, whole: str) -> Message:
         room.left -= len(person or "") + 3
     if card.outcome.strip():
         end.insert(0, frame.decided(room.take_single(card.outcome, _OUTCOME)))
-    body = _body(card.body, draw, room)
+    rest = length(text) + shown_length(start) + shown_length(end) + length(missing)
+    body = _kept(_drawn(card.body, draw, room), limits.MESSAGE - rest, room)
     if room.cut:
         body.append(frame.told(missing))
     return Message([*start, *body, *end], text)
 
 
-def _body(blocks: tuple[CardBlock, ...], draw: _Draw, room: Room) -> list[Part]:
+def _kept(drawn: list[tuple[CardBlock, list[Part]]], most: int, room: Room) -> list[Part]:
+    """Blocks of these many characters at most. Parts that may not be empty hold a letter that nothing counted before:
+    where many of them add up to too much, the last ones go, and the command never.
+    """
+    sizes = [shown_length(parts) for _, parts in drawn]
+    over, kept = sum(sizes) - most, list(drawn)
+    for number in reversed(range(len(drawn))):
+        if over > 0 and not isinstance(drawn[number][0], CommandLine):
+            over -= sizes[number]
+            del kept[number]
+            room.cut = True
+    return [part for _, parts in kept for part in parts]
+
+
+def _drawn(blocks: tuple[CardBlock, ...], draw: _Draw, room: Room) -> list[tuple[CardBlock, list[Part]]]:
     """The card's blocks, none of which takes the room that later ones surely get."""
     room.cut = room.cut or len(blocks) > room.blocks
     kept = blocks[: room.blocks]
@@ -127,13 +142,13 @@ def _body(blocks: tuple[CardBlock, ...], draw: _Draw, room: Room) -> list[Part]:
             for block, one in zip(kept, reserves, strict=True)
         ]
     after = [*reversed(list(accumulate(reversed(reserves)))), 0][1:]
-    drawn: list[Part] = []
+    drawn: list[tuple[CardBlock, list[Part]]] = []
     for number, block in enumerate(kept):
         characters = room.left - after[number]
         part = room.part(characters, max(room.blocks - (len(kept) - number - 1), 1))
         parts = draw(block, part)
         room.close(part, characters, len(parts))
-        drawn += parts
+        drawn.append((block, parts))
     return drawn
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bot.cards.texts import plain as visible
 from bot.platforms.slack import limits
-from bot.platforms.slack.escape import cut, length, single
+from bot.platforms.slack.escape import cut, enough, length, single
 
 
 class Room:
@@ -18,11 +18,11 @@ class Room:
 
     def take(self, text: str, most: int = limits.SECTION) -> str:
         """The text as far as there is room for it, made visible and counted."""
-        return self._taken(visible(text), most)
+        return self._taken(visible(enough(text, most)), most)
 
     def take_single(self, text: str, most: int = limits.SECTION) -> str:
         """The same for a place that takes one string."""
-        return self._taken(single(text), most)
+        return self._taken(single(enough(text, most)), most)
 
     def part(self, characters: int, blocks: int) -> Room:
         """Room for one block of a card; `close` it afterwards."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from bot.cards.card import Table
 from bot.cards.texts import plain as visible
 from bot.platforms.slack import limits
-from bot.platforms.slack.escape import EMPTY, Part, cut, length, single
+from bot.platforms.slack.escape import EMPTY, Part, cut, enough, length, single
 from bot.platforms.slack.rich import line, preformatted, rich, words
 from bot.platforms.slack.room import Room
 
@@ -55,7 +55,10 @@ def _fitted(
     table: Table, room: Room, size: Callable[[Sequence[str]], int], most: int, *, padded: bool = False
 ) -> list[_Row]:
     """Head and rows with cells so wide that all rows fit; else as many rows as fit, and one that counts the others."""
-    every = [tuple(" ".join(visible(cell).split()) for cell in row[: limits.COLUMNS]) for row in _rows(table)]
+    every = [
+        tuple(" ".join(visible(enough(cell, limits.CELL)).split()) for cell in row[: limits.COLUMNS])
+        for row in _rows(table)
+    ]
     room.cut = room.cut or len(table.head) > limits.COLUMNS
     rows, width = every, _WIDTHS[-1]
     for width in _WIDTHS:
